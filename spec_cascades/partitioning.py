@@ -1,0 +1,133 @@
+"""How arrays are laid out over a ('data', 'model') mesh.
+
+Parameters and activations are described by logical axis names (`batch`, `heads`, `mlp`, ...). `LOGICAL_RULES` maps each name to
+a mesh axis or to None (replicated); the rules are the standard ones of T5X, so a T5X user finds the layout they know: the
+batch over `data`, vocabulary, MLP and heads over `model`.
+
+A dimension that its mesh axis does not divide evenly is replicated instead (a head count of 6 on 4 devices, the last,
+smaller batch): slower, never an error.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+LOGICAL_RULES: Mapping[str, str | None] = {
+    "batch": "data",
+    "vocab": "model",
+    "mlp": "model",
+    "heads": "model",
+    "joined_kv": "model",
+    "kv": None,
+    "embed": None,
+    "length": None,
+    "relpos_buckets": None,
+}
+"""Logical axis name -> mesh axis name, or None for replicated (T5X's standard rules, one-dimensional)."""
+
+
+def make_mesh(model_parallelism: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:
+    """Arranges devices into a ('data', 'model') mesh.
+
+    Args:
+        model_parallelism: devices over which one copy of the parameters is split.
+        devices: the devices to use; all of them by default.
+
+    Returns:
+        A mesh of shape (number of devices / model_parallelism, model_parallelism).
+
+    Raises:
+        ValueError: if `model_parallelism` does not divide the number of devices.
+    """
+    devices = jax.devices() if devices is None else list(devices)
+    if model_parallelism < 1 or len(devices) % model_parallelism:
+        raise ValueError(
+            f"model_parallelism={model_parallelism} must be a positive divisor of the number of"
+            f" devices, {len(devices)}"
+        )
+    grid = np.asarray(devices).reshape(-1, model_parallelism)
+    return Mesh(grid, ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto))
+
+
+def partition_spec(
+    axes: Sequence[str | None], shape: Sequence[int], mesh_shape: Mapping[str, int]
+) -> PartitionSpec:
+    """Translates logical axes into mesh axes for an array of this shape.
+
+    Args:
+        axes: one logical axis name (or None) per dimension.
+        shape: the array's shape.
+        mesh_shape: mesh axis name -> number of devices along it.
+
+    Returns:
+        A `PartitionSpec` with one entry per dimension; None where the dimension is replicated.
+
+    Raises:
+        ValueError: for a logical axis without a rule, or when the number of axes and dimensions differ.
+    """
+    if len(axes) != len(shape):
+        raise ValueError(f"{len(axes)} logical axes {tuple(axes)} for an array of shape {shape}")
+    unknown = [name for name in axes if name is not None and name not in LOGICAL_RULES]
+    if unknown:
+        raise ValueError(f"no rule for logical axes {unknown}; known: {sorted(LOGICAL_RULES)}")
+    entries = []
+    for name, size in zip(axes, shape, strict=True):
+        mesh_axis = LOGICAL_RULES[name] if name is not None else None
+        divides = mesh_axis in mesh_shape and size % mesh_shape[mesh_axis] == 0
+        entries.append(mesh_axis if divides and mesh_axis not in entries else None)
+    return PartitionSpec(*entries)
+
+
+def param_shardings(model, mesh: Mesh):
+    """Sharding of every parameter of `model`.
+
+    Args:
+        model: anything with `init(rng)` and `logical_axes()` (see `models.interface.Model`).
+        mesh: a mesh from `make_mesh`.
+
+    Returns:
+        The parameters' tree with a `NamedSharding` at each leaf.
+    """
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    replicated = []
+
+    def sharding(path, array, axes):
+        spec = partition_spec(axes, array.shape, mesh.shape)
+        wanted = partition_spec(axes, [0] * len(axes), mesh.shape)
+        if spec != wanted:
+            replicated.append(jax.tree_util.keystr(path, simple=True, separator="/"))
+        return NamedSharding(mesh, spec)
+
+    tree = jax.tree_util.tree_map_with_path(sharding, shapes, model.logical_axes())
+    if replicated:
+        logging.getLogger(__name__).warning(
+            "replicated over the mesh %s, which does not divide their sizes: %s",
+            dict(mesh.shape),
+            ", ".join(replicated),
+        )
+    return tree
+
+
+def batch_sharding(mesh: Mesh) -> NamedSharding:
+    """Sharding of an array whose leading dimension is the batch: rows over `data`."""
+    return NamedSharding(mesh, PartitionSpec("data"))
+
+
+def shard_params(params, model, mesh: Mesh):
+    """Places parameters (host or device arrays) on the mesh, as `param_shardings` says."""
+    return jax.device_put(params, param_shardings(model, mesh))
+
+
+def constrain(x: jax.Array, *axes: str | None) -> jax.Array:
+    """Asks the compiler to lay `x` out by its logical axes, on the mesh of the surrounding `jax.set_mesh`.
+
+    Without such a mesh it returns `x` as it is, and so do the model's functions that call it: they are written once, for one
+    device and for many. (Only axes left to the compiler are constrained: inside `shard_map` it does nothing.)
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty or any(kind != AxisType.Auto for kind in mesh.axis_types):
+        return x
+    return jax.lax.with_sharding_constraint(x, partition_spec(axes, x.shape, mesh.shape))
