@@ -1,0 +1,44 @@
+"""SeqIO tasks: the embedded demo, tasks over the user's files, and their vocabularies and metrics.
+
+Importing this package imports TensorFlow (SeqIO needs it) and registers the demo's tasks.
+"""
+
+import os
+
+# TensorFlow announces the machine's CPU features and the absence of a GPU on standard error.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# ruff: noqa: E402 (the setting above must stand before TensorFlow is imported)
+import tensorflow as tf
+
+from spec_cascades.tasks import quality, vocabularies
+from spec_cascades.tasks.datasets import (
+    Example,
+    examples,
+    training_dataset,
+    validation_dataset,
+)
+from spec_cascades.tasks.files import register_file_task
+from spec_cascades.tasks.registry import check_split, get_task, metrics, primary_metric, vocabulary
+
+try:
+    # TensorFlow only reads data here: leave the accelerators to JAX.
+    tf.config.set_visible_devices([], "GPU")
+    tf.config.set_visible_devices([], "TPU")
+except (RuntimeError, ValueError):
+    pass  # someone has initialised TensorFlow's devices already
+
+__all__ = [
+    "Example",
+    "check_split",
+    "examples",
+    "get_task",
+    "metrics",
+    "primary_metric",
+    "quality",
+    "register_file_task",
+    "training_dataset",
+    "validation_dataset",
+    "vocabularies",
+    "vocabulary",
+]

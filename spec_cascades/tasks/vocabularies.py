@@ -1,0 +1,212 @@
+"""Vocabularies: train, load, describe and compare them.
+
+A vocabulary is a `seqio.Vocabulary`: SentencePiece (`seqio.SentencePieceVocabulary`) or UTF-8 bytes
+(`seqio.ByteVocabulary`, ByT5's). Ids follow T5: 0 is padding, 1 EOS, 2 unknown, and there is no BOS
+piece. A model folder names its vocabulary by the small dictionary that `describe` makes and
+`from_description` reads back.
+"""
+
+import difflib
+import hashlib
+import io
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import seqio
+
+PAD_ID = 0
+EOS_ID = 1
+UNK_ID = 2
+
+_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+_NAMED = {"demo": os.path.join(_DATA, "demo.model")}
+_MODEL_FILE = "vocabulary.model"
+
+
+def train_sentencepiece(
+    lines: Iterable[str],
+    path: str | os.PathLike,
+    size: int,
+    *,
+    byte_fallback: bool = False,
+    seed_size: int | None = None,
+) -> seqio.SentencePieceVocabulary:
+    """Trains a unigram SentencePiece model and writes it to `path`.
+
+    Digits are pieces of their own, which makes arithmetic learnable and keeps numbers out of the
+    vocabulary.
+
+    Args:
+      lines: training text; a line break inside a line ends a sentence.
+      path: the file to write, by custom `*.model`.
+      size: number of pieces, the three special ones (and 256 bytes, with `byte_fallback`) included.
+      byte_fallback: spell characters that the vocabulary lacks as UTF-8 bytes rather than as
+        unknown. Costs 256 pieces.
+      seed_size: number of candidate pieces that training starts from (SentencePiece's default:
+        1,000,000).
+
+    Returns:
+      The vocabulary, loaded from `path`.
+
+    Raises:
+      ValueError: there is no text, or too little of it for `size` pieces.
+    """
+    import sentencepiece
+
+    options = {} if seed_size is None else {"seed_sentencepiece_size": seed_size}
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=size,
+            pad_id=PAD_ID,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            bos_id=-1,
+            split_digits=True,
+            byte_fallback=byte_fallback,
+            character_coverage=1.0,
+            normalization_rule_name="nmt_nfkc",
+            num_threads=1,  # several threads give slightly different scores from run to run
+            minloglevel=2,
+            **options,
+        )
+    except (RuntimeError, StopIteration) as error:
+        reason = str(error).strip().splitlines()[-1] if str(error).strip() else "there is no text"
+        raise ValueError(f"cannot train a vocabulary of {size} pieces: {reason}") from error
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(model.getvalue())
+    return seqio.SentencePieceVocabulary(os.fspath(path))
+
+
+def load(name: str | os.PathLike, extra_ids: int = 0) -> seqio.Vocabulary:
+    """Loads a vocabulary.
+
+    Args:
+      name: 'byte', 'demo' (the shipped one), a SentencePiece file, or a model folder's path.
+      extra_ids: number of sentinels after the pieces (T5: 100).
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is not a SentencePiece model.
+    """
+    name = os.fspath(name)
+    if name == "byte":
+        return seqio.ByteVocabulary(extra_ids=extra_ids)
+    path = _NAMED.get(name, name)
+    if os.path.isdir(path):
+        path = os.path.join(path, _MODEL_FILE)
+    if not os.path.exists(path):
+        known = [*_NAMED, "byte"]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = (
+            f"did you mean '{near[0]}'?" if near else f"give a SentencePiece file or one of {known}"
+        )
+        raise FileNotFoundError(f"no vocabulary '{name}': {hint}")
+    vocabulary = seqio.SentencePieceVocabulary(path, extra_ids=extra_ids)
+    try:
+        vocabulary.load_model()
+    except Exception as error:  # protobuf and SentencePiece each raise their own types
+        raise ValueError(f"{path} is not a SentencePiece model: {_first_line(error)}") from error
+    return vocabulary
+
+
+def describe(vocabulary: seqio.Vocabulary, file: str = _MODEL_FILE) -> dict[str, Any]:
+    """Describes a vocabulary for a model folder's `model.json`.
+
+    Args:
+      vocabulary: a SentencePiece or byte vocabulary.
+      file: name that the SentencePiece file has within the model folder.
+
+    Returns:
+      `{'kind': 'sentencepiece', 'file', 'extra_ids', 'sha256'}` or `{'kind': 'byte', 'extra_ids'}`.
+    """
+    if isinstance(vocabulary, seqio.ByteVocabulary):
+        return {"kind": "byte", "extra_ids": vocabulary.extra_ids}
+    if isinstance(vocabulary, seqio.SentencePieceVocabulary):
+        return {
+            "kind": "sentencepiece",
+            "file": file,
+            "extra_ids": vocabulary.extra_ids,
+            "sha256": hashlib.sha256(model_bytes(vocabulary)).hexdigest(),
+        }
+    raise ValueError(
+        f"cannot describe a {type(vocabulary).__name__}: SentencePiece or byte is expected"
+    )
+
+
+def model_bytes(vocabulary: seqio.SentencePieceVocabulary) -> bytes:
+    """Returns the bytes of the SentencePiece file, to be copied into a model folder."""
+    with open(vocabulary.sentencepiece_model_file, "rb") as file:
+        return file.read()
+
+
+def from_description(description: dict[str, Any], folder: str | os.PathLike) -> seqio.Vocabulary:
+    """Loads the vocabulary that `describe` described, from a model folder.
+
+    Raises:
+      FileNotFoundError: the folder lacks the file.
+      ValueError: unknown kind, or a file whose checksum differs.
+    """
+    kind = description.get("kind")
+    extra_ids = int(description.get("extra_ids", 0))
+    if kind == "byte":
+        return load("byte", extra_ids)
+    if kind != "sentencepiece":
+        raise ValueError(
+            f"unknown kind of vocabulary {kind!r}: 'sentencepiece' or 'byte' is expected"
+        )
+    path = os.path.join(os.fspath(folder), description.get("file", _MODEL_FILE))
+    vocabulary = load(path, extra_ids)
+    expected = description.get("sha256")
+    found = hashlib.sha256(model_bytes(vocabulary)).hexdigest()
+    if expected not in (None, found):
+        raise ValueError(
+            f"{path} is not the model's vocabulary: its sha256 is {found}, expected {expected}"
+        )
+    return vocabulary
+
+
+def pieces(vocabulary: seqio.Vocabulary) -> list[str]:
+    """Lists a vocabulary's pieces by id, sentinels included."""
+    if isinstance(vocabulary, seqio.SentencePieceVocabulary):
+        tokenizer = vocabulary.tokenizer
+        return [tokenizer.IdToPiece(i) for i in range(tokenizer.GetPieceSize())]
+    if isinstance(vocabulary, seqio.ByteVocabulary):
+        sentinels = [f"<extra_id_{i}>" for i in range(vocabulary.extra_ids)]
+        return ["<pad>", "</s>", "<unk>"] + [f"<0x{b:02X}>" for b in range(256)] + sentinels
+    raise ValueError(f"cannot list the pieces of a {type(vocabulary).__name__}")
+
+
+def difference(a: seqio.Vocabulary, b: seqio.Vocabulary) -> str | None:
+    """Says in one line where two vocabularies differ, or None where their ids mean the same.
+
+    One may have more sentinels (`<extra_id_…>`) than the other; every id that both have must be the
+    same piece.
+    """
+    kinds = [type(v).__name__ for v in (a, b)]
+    if kinds[0] != kinds[1]:
+        return f"one is a {kinds[0]}, the other a {kinds[1]}"
+    first, second = pieces(a), pieces(b)
+    for i, (x, y) in enumerate(zip(first, second, strict=False)):
+        if x != y:
+            return f"id {i} is {x!r} in one and {y!r} in the other"
+    longer = max(first, second, key=len)
+    shared = min(len(first), len(second))
+    if not all(piece.startswith("<extra_id_") for piece in longer[shared:]):
+        return f"one has {len(first)} pieces, the other {len(second)}"
+    return None
+
+
+def same_pieces(a: seqio.Vocabulary, b: seqio.Vocabulary) -> bool:
+    """Whether every id means the same in both vocabularies; see `difference`."""
+    return difference(a, b) is None
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
