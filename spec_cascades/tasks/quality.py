@@ -131,7 +131,11 @@ def _bleu_statistics(targets: Sequence[str], predictions: Sequence[str]) -> np.n
 def _bleu_aggregate(total: np.ndarray) -> dict[str, float]:
     counts = [int(x) for x in np.rint(total)]
     score = _sacrebleu().compute_bleu(
-        correct=counts[2:6], total=counts[6:10], sys_len=counts[0], ref_len=counts[1]
+        correct=counts[2:6],
+        total=counts[6:10],
+        sys_len=counts[0],
+        ref_len=counts[1],
+        smooth_method="exp",
     )
     return {"bleu": float(score.score)}
 
