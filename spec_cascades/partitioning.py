@@ -1,11 +1,12 @@
 """How arrays are laid out over a ('data', 'model') mesh.
 
-Parameters and activations are described by logical axis names (`batch`, `heads`, `mlp`, ...). `LOGICAL_RULES` maps each name to
-a mesh axis or to None (replicated); the rules are the standard ones of T5X, so a T5X user finds the layout they know: the
-batch over `data`, vocabulary, MLP and heads over `model`.
+Parameters and activations are described by logical axis names (`batch`, `heads`, `mlp`, ...).
+`LOGICAL_RULES` maps each name to a mesh axis or to None (replicated); the rules are the standard
+ones of T5X, so a T5X user finds the layout they know: the batch over `data`, vocabulary, MLP and
+heads over `model`.
 
-A dimension that its mesh axis does not divide evenly is replicated instead (a head count of 6 on 4 devices, the last,
-smaller batch): slower, never an error.
+A dimension that its mesh axis does not divide evenly is replicated instead (a head count of 6 on 4
+devices, the last, smaller batch): slower, never an error.
 """
 
 import logging
@@ -26,7 +27,7 @@ LOGICAL_RULES: Mapping[str, str | None] = {
     "length": None,
     "relpos_buckets": None,
 }
-"""Logical axis name -> mesh axis name, or None for replicated (T5X's standard rules, one-dimensional)."""
+"""Logical axis name -> mesh axis name, or None for replicated (T5X's standard 1D rules)."""
 
 
 def make_mesh(model_parallelism: int = 1, devices: Sequence[jax.Device] | None = None) -> Mesh:
@@ -66,7 +67,8 @@ def partition_spec(
         A `PartitionSpec` with one entry per dimension; None where the dimension is replicated.
 
     Raises:
-        ValueError: for a logical axis without a rule, or when the number of axes and dimensions differ.
+        ValueError: for a logical axis without a rule, or when the number of axes and dimensions
+            differ.
     """
     if len(axes) != len(shape):
         raise ValueError(f"{len(axes)} logical axes {tuple(axes)} for an array of shape {shape}")
@@ -122,10 +124,11 @@ def shard_params(params, model, mesh: Mesh):
 
 
 def constrain(x: jax.Array, *axes: str | None) -> jax.Array:
-    """Asks the compiler to lay `x` out by its logical axes, on the mesh of the surrounding `jax.set_mesh`.
+    """Asks the compiler to lay `x` out by its logical axes over the mesh of `jax.set_mesh`.
 
-    Without such a mesh it returns `x` as it is, and so do the model's functions that call it: they are written once, for one
-    device and for many. (Only axes left to the compiler are constrained: inside `shard_map` it does nothing.)
+    Without such a mesh it returns `x` as it is, and so do the model's functions that call it: they
+    are written once, for one device and for many. (Only axes left to the compiler are constrained:
+    inside `shard_map` it does nothing.)
     """
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty or any(kind != AxisType.Auto for kind in mesh.axis_types):

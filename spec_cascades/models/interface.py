@@ -8,19 +8,20 @@ Params = Any
 """Nested dict of arrays, with the names of the family's reference implementation."""
 
 Cache = Any
-"""Pytree of arrays, each with the batch as its leading dimension; made by `prefill`, replaced by `extend`."""
+"""Pytree of arrays, each with the batch as its leading dimension; `prefill` makes it."""
 
 
 @runtime_checkable
 class Model(Protocol):
     """A language model as decoding sees it.
 
-    Implementations are frozen, hashable dataclasses, so that they can be static arguments of `jax.jit`: two models with equal
-    settings share a compiled program.
+    Implementations are frozen, hashable dataclasses, so that they can be static arguments of
+    `jax.jit`: two models with equal settings share a compiled program.
 
-    The cache holds one entry per position and row. `extend` writes at `start .. start + k - 1` and attends to what stands before;
-    entries at or beyond `start` are dead, whatever they hold. So rolling a row back means calling `extend` with a smaller
-    `start`: nothing is copied or cleaned. `k = 1` is a decoding step, `k = gamma + 1` a verification.
+    The cache holds one entry per position and row. `extend` writes at `start .. start + k - 1` and
+    attends to what stands before; entries at or beyond `start` are dead, whatever they hold. So
+    rolling a row back means calling `extend` with a smaller `start`: nothing is copied or cleaned.
+    `k = 1` is a decoding step, `k = gamma + 1` a verification.
     """
 
     @property
@@ -31,7 +32,7 @@ class Model(Protocol):
         """Random float32 parameters."""
 
     def logical_axes(self) -> Any:
-        """The parameters' tree with a tuple of logical axis names at each leaf (see `partitioning`)."""
+        """The parameters' tree with a tuple of logical axis names at each leaf."""
 
     def prefill(self, params: Params, inputs: jax.Array, max_length: int) -> Cache:
         """Reads the input.
@@ -57,10 +58,12 @@ class Model(Protocol):
             params: the parameters.
             cache: from `prefill` or `extend`.
             tokens: [batch, k] int32.
-            start: [batch] int32, position of each row's first token; `start + k` must not exceed the cache's `max_length`.
+            start: [batch] int32, position of each row's first token; `start + k` must not exceed
+                the cache's `max_length`.
 
         Returns:
-            Logits [batch, k, vocab_size] float32, those at `i` predicting the token that follows `tokens[:, i]`, and the new cache.
+            Logits [batch, k, vocab_size] float32, those at `i` predicting the token that follows
+            `tokens[:, i]`, and the new cache.
         """
 
     def apply(

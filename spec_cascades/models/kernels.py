@@ -1,6 +1,7 @@
 """The arithmetic of a decoding step, and every choice in it that depends on the platform.
 
-Models call these functions and stay free of such choices. What was measured, and on what, is in `benchmarks/speed/README.md`.
+Models call these functions and stay free of such choices. What was measured, and on what, is in
+`benchmarks/speed/README.md`.
 """
 
 import jax
@@ -8,11 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 
 MASKED = -1e10
-"""Added to the score of a key that must not be seen (T5X's value): its weight underflows to exactly 0."""
+"""Added to the score of a hidden key (T5X's value): its weight underflows to exactly 0."""
 
 
 def project(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Product [..., in] x [in, out] -> [..., out], both operands cast to `dtype`, accumulated in float32."""
+    """Product [..., in] x [in, out] -> [..., out] in `dtype`, accumulated in float32."""
     product = jnp.matmul(x.astype(dtype), kernel.astype(dtype), preferred_element_type=jnp.float32)
     return product.astype(dtype)
 
@@ -22,8 +23,8 @@ def logits(x: jax.Array, table: jax.Array, *, transposed: bool) -> jax.Array:
 
     Args:
         x: [..., emb_dim] decoder output.
-        table: [vocab, emb_dim] if `transposed` (a tied embedding), else [emb_dim, vocab]. Where its dtype and that of `x` differ the
-            wider of the two is used.
+        table: [vocab, emb_dim] if `transposed` (a tied embedding), else [emb_dim, vocab]. Where its
+            dtype and that of `x` differ the wider of the two is used.
         transposed: whether the vocabulary is the table's leading axis.
 
     Returns:
@@ -40,9 +41,15 @@ def logits(x: jax.Array, table: jax.Array, *, transposed: bool) -> jax.Array:
 
 
 def write(cache: jax.Array, rows: jax.Array, start: jax.Array) -> jax.Array:
-    """Writes `rows` [batch, k, features] into `cache` [batch, length, features] at each row's own `start` [batch].
+    """Writes new entries at each row's own place.
 
-    In place when the cache is donated or carried by a loop.
+    Args:
+        cache: [batch, length, features].
+        rows: [batch, k, features].
+        start: [batch] int32; `start + k` must not exceed `length`.
+
+    Returns:
+        The new cache, in place when the cache is donated or carried by a loop.
     """
     update = jax.vmap(lambda old, new, at: lax.dynamic_update_slice_in_dim(old, new, at, axis=0))
     return update(cache, rows.astype(cache.dtype), start)
@@ -69,7 +76,15 @@ def attention_weights(
 
 
 def attention_values(weights: jax.Array, values: jax.Array) -> jax.Array:
-    """Weighted sums of the values: [batch, heads, q, length] x [batch, length, heads * head_dim] -> [batch, q, heads * head_dim]."""
+    """Weighted sums of the values.
+
+    Args:
+        weights: [batch, heads, q, length] float32.
+        values: [batch, length, heads * head_dim].
+
+    Returns:
+        [batch, q, heads * head_dim], in the dtype of `values`.
+    """
     num_heads = weights.shape[1]
     split = _split_heads(values, num_heads)
     mixed = jnp.einsum(

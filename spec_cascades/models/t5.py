@@ -1,7 +1,8 @@
 """T5 encoder-decoders: T5 1.0, T5 1.1, FLAN-T5, mT5 and ByT5.
 
-The parameters have T5X's names (those below `target.` in its checkpoints) and logical axes. What differs from T5X's network is
-decoding: the cache holds any number of new tokens per call, at each row's own position, and can be rolled back.
+The parameters have T5X's names (those below `target.` in its checkpoints) and logical axes. What
+differs from T5X's network is decoding: the cache holds any number of new tokens per call, at each
+row's own position, and can be rolled back.
 """
 
 import dataclasses
@@ -75,9 +76,11 @@ class T5Config:
         num_encoder_layers: layers of the encoder.
         num_decoder_layers: layers of the decoder.
         mlp_activations: ('relu',) for T5 1.0; ('gelu', 'linear'), a gated MLP, for the others.
-        logits_via_embedding: whether the logits reuse the embedding, scaled by emb_dim ** -0.5 (T5 1.0).
+        logits_via_embedding: whether the logits reuse the embedding, scaled by emb_dim ** -0.5 (T5
+            1.0).
         dropout_rate: of `T5.apply` when it is given a `dropout_rng`.
-        dtype: of the activations, 'float32' or 'bfloat16'. Norms, softmax and logits are float32 always.
+        dtype: of the activations, 'float32' or 'bfloat16'. Norms, softmax and logits are float32
+            always.
         relative_attention_num_buckets: rows of the relative position table.
         relative_attention_max_distance: distance from which all share one bucket.
     """
@@ -121,7 +124,7 @@ class T5Config:
 
     @classmethod
     def preset(cls, name: str, **overrides) -> "T5Config":
-        """A published size, such as 't5_1_0_small', 't5_1_1_xl', 'flan_t5_base', 'mt5_large' or 'byt5_small'.
+        """A published size, such as 't5_1_0_small', 'flan_t5_base' or 'byt5_xl'.
 
         Args:
             name: one of `preset_names()`.
@@ -155,14 +158,16 @@ class T5Config:
 
 @struct.dataclass
 class T5Cache:
-    """Keys and values of a batch; each tuple has one array per decoder layer, heads and head size merged.
+    """Keys and values of a batch: tuples of one array per decoder layer, with the heads merged.
 
     With a minor axis of 64 (a head) a TPU pads the cache to twice its size; merged, it does not.
 
     Attributes:
-        self_keys: [batch, max_length, heads * head_dim] of the tokens fed so far; zeros or stale beyond.
+        self_keys: [batch, max_length, heads * head_dim] of the tokens fed so far; zeros or stale
+            beyond.
         self_values: the same for the values.
-        cross_keys: [batch, input length, heads * head_dim] of the encoded input, never written again.
+        cross_keys: [batch, input length, heads * head_dim] of the encoded input, never written
+            again.
         cross_values: the same for the values.
         cross_bias: [batch, input length] float32, 0 or `MASKED` for padding.
     """
@@ -176,7 +181,10 @@ class T5Cache:
 
 @dataclasses.dataclass(frozen=True)
 class T5:
-    """A T5 as the pure functions that `models.interface.Model` asks for; hashable, so usable as a static argument."""
+    """A T5 as the pure functions that `models.interface.Model` asks for.
+
+    Hashable, so usable as a static argument of `jax.jit`.
+    """
 
     config: T5Config
 
@@ -192,15 +200,21 @@ class T5:
 
     def init(self, rng: jax.Array):
         """Random float32 parameters, distributed as T5X initialises them."""
-        tokens = jnp.zeros((1, 1), jnp.int32)
-        return jax.jit(lambda rng: self.module.init(rng, tokens, tokens)["params"])(rng)
+        # Lazily: the forward pass is traced only, and parameters of one shape share a compilation.
+        tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+        return self.module.lazy_init(rng, tokens, tokens)["params"]
 
     def logical_axes(self):
         """The parameters' tree with a tuple of logical axis names at each leaf."""
         return _logical_axes(self)
 
     def prefill(self, params, inputs: jax.Array, max_length: int) -> T5Cache:
-        """Encodes `inputs` [batch, input length] (0 = padding) and computes every layer's cross-attention keys and values.
+        """Encodes the inputs and computes every layer's cross-attention keys and values.
+
+        Args:
+            params: the parameters.
+            inputs: [batch, input length] int32; 0 is padding.
+            max_length: decoder positions per row; static.
 
         Returns:
             A cache with room for `max_length` decoder positions.
@@ -229,7 +243,10 @@ class T5:
         decoder_inputs: jax.Array,
         dropout_rng: jax.Array | None = None,
     ) -> jax.Array:
-        """Logits [batch, length, vocab_size] float32 of whole sequences; dropout is on iff `dropout_rng` is given."""
+        """Logits [batch, length, vocab_size] float32 of whole sequences (teacher forcing).
+
+        Dropout is on iff `dropout_rng` is given.
+        """
         return self.module.apply(
             {"params": params},
             inputs,
@@ -250,11 +267,12 @@ def _logical_axes(model: T5):
 def relative_buckets(
     distances: np.ndarray, *, bidirectional: bool, num_buckets: int, max_distance: int
 ) -> np.ndarray:
-    """T5's buckets of relative positions: exact for small distances, logarithmic up to `max_distance`.
+    """T5's buckets of relative positions: exact where small, logarithmic up to `max_distance`.
 
     Args:
         distances: int, position of the key minus position of the query.
-        bidirectional: whether keys after the query have buckets of their own (encoder); otherwise they fall in bucket 0.
+        bidirectional: whether keys after the query have buckets of their own (encoder); otherwise
+            they fall in bucket 0.
         num_buckets: number of buckets in all.
         max_distance: from here on all share the last bucket.
 
@@ -288,10 +306,11 @@ class Linear(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        kernel = self.kernel(x.shape[-1])
+        """Applies the layer to `x` [..., features]."""
+        kernel = self._kernel(x.shape[-1])
         return kernels.project(x, kernel, self.dtype)
 
-    def kernel(self, in_features: int) -> jax.Array:
+    def _kernel(self, in_features: int) -> jax.Array:
         normal = nn.initializers.variance_scaling(1.0, "fan_in", "truncated_normal")
         return nn_partitioning.param_with_axes(
             "kernel",
@@ -310,6 +329,7 @@ class RMSNorm(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Applies the layer to `x` [..., features]."""
         scale = nn_partitioning.param_with_axes(
             "scale", nn.initializers.ones, (x.shape[-1],), jnp.float32, axes=("embed",), module=self
         )
@@ -325,6 +345,7 @@ class Embedding(nn.Module):
     config: T5Config
 
     def setup(self):
+        """Declares the submodules and parameters."""
         shape = (self.config.vocab_size, self.config.emb_dim)
         normal = nn.initializers.normal(stddev=1.0)
         self.embedding = nn_partitioning.param_with_axes(
@@ -332,11 +353,13 @@ class Embedding(nn.Module):
         )
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
+        """Embeds `tokens` [batch, length] into [batch, length, emb_dim]."""
         # A gather, not T5X's one-hot product: that reads the whole table at every step.
         x = jnp.take(self.embedding, tokens, axis=0).astype(self.config.dtype)
         return constrain(x, "batch", "length", "embed")
 
     def logits(self, x: jax.Array) -> jax.Array:
+        """Tied logits [..., vocab] float32 of the decoder's output [..., emb_dim]."""
         x = x.astype(jnp.float32) * self.config.emb_dim**-0.5
         return kernels.logits(x.astype(self.config.dtype), self.embedding, transposed=True)
 
@@ -348,6 +371,7 @@ class RelativeBias(nn.Module):
     bidirectional: bool
 
     def setup(self):
+        """Declares the submodules and parameters."""
         cfg = self.config
         self.rel_embedding = nn_partitioning.param_with_axes(
             "rel_embedding",
@@ -359,7 +383,7 @@ class RelativeBias(nn.Module):
         )
 
     def _per_distance(self, distances: np.ndarray) -> jax.Array:
-        """[heads, len(distances)] float32; `MASKED` for keys after the query unless bidirectional."""
+        """[heads, len(distances)] float32; `MASKED` after the query unless bidirectional."""
         buckets = relative_buckets(
             distances,
             bidirectional=self.bidirectional,
@@ -372,9 +396,10 @@ class RelativeBias(nn.Module):
         return jnp.where(distances > 0, kernels.MASKED, bias)
 
     def full(self, length: int) -> jax.Array:
-        """Bias of every query on every key, [1, heads, length, length] float32 (causal unless bidirectional)."""
-        # In a sequence of period 2 * length read in rows of 2 * length - 1, each row is the one above shifted right by one:
-        # a matrix constant along its diagonals, without a gather of length x length elements.
+        """Bias of every query on every key, [1, heads, length, length] float32."""
+        # In a sequence of period 2 * length read in rows of 2 * length - 1, each row is the one
+        # above shifted right by one: a matrix constant along its diagonals, without a gather of
+        # length x length elements.
         distances = np.concatenate([np.arange(length), np.arange(-length, 0)])
         table = self._per_distance(distances)
         heads = table.shape[0]
@@ -382,9 +407,10 @@ class RelativeBias(nn.Module):
         return rows.reshape(heads, length, 2 * length - 1)[None, :, :, :length]
 
     def rows(self, start: jax.Array, num_queries: int, length: int) -> jax.Array:
-        """Bias of the queries at `start` .. `start + num_queries - 1` of each row on a cache of `length` entries.
+        """Bias of queries at each row's own positions on a cache of `length` entries.
 
-        The relative bias, the causal mask and the mask of dead entries in one: what stands after a query is `MASKED`.
+        The relative bias, the causal mask and the mask of dead entries in one: what stands after a
+        query is `MASKED`. Row `b` asks at `start[b]` .. `start[b] + num_queries - 1`.
 
         Returns:
             [batch, heads, num_queries, length] float32.
@@ -406,6 +432,7 @@ class Attention(nn.Module):
     config: T5Config
 
     def setup(self):
+        """Declares the submodules and parameters."""
         cfg = self.config
         joined, inward, outward = (
             cfg.num_heads * cfg.head_dim,
@@ -421,7 +448,7 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
 
     def keys_values(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Keys and values of `x` [batch, length, emb_dim], both [batch, length, heads * head_dim]."""
+        """Keys and values of `x` [batch, length, emb_dim]: [batch, length, heads * head_dim]."""
         return (
             constrain(self.key(x), "batch", "length", "joined_kv"),
             constrain(self.value(x), "batch", "length", "joined_kv"),
@@ -442,6 +469,7 @@ class Mlp(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array, deterministic: bool = True) -> jax.Array:
+        """Applies the layer to `x` [..., features]."""
         cfg = self.config
         hidden = None
         for i, name in enumerate(cfg.mlp_activations):
@@ -460,6 +488,7 @@ class EncoderLayer(nn.Module):
     config: T5Config
 
     def setup(self):
+        """Declares the submodules and parameters."""
         cfg = self.config
         self.pre_attention_layer_norm = RMSNorm(cfg.dtype)
         self.attention = Attention(cfg)
@@ -468,6 +497,7 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
 
     def __call__(self, x: jax.Array, bias: jax.Array, deterministic: bool) -> jax.Array:
+        """Maps `x` [batch, length, emb_dim]; `bias` is [1 or batch, heads, length, length]."""
         normed = self.pre_attention_layer_norm(x)
         keys, values = self.attention.keys_values(normed)
         attended = self.attention(normed, keys, values, bias, deterministic)
@@ -478,11 +508,12 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, cross-attention and MLP, each after a norm and added to the residual stream."""
+    """Self-attention, cross-attention and MLP, each after a norm and added to the residual."""
 
     config: T5Config
 
     def setup(self):
+        """Declares the submodules and parameters."""
         cfg = self.config
         self.pre_self_attention_layer_norm = RMSNorm(cfg.dtype)
         self.self_attention = Attention(cfg)
@@ -497,10 +528,13 @@ class DecoderLayer(nn.Module):
 
         Args:
             x: [batch, k, emb_dim].
-            bias: on the self-attention's keys, broadcastable to [batch, heads, k, length of the keys].
-            cross: keys and values of the encoded input, each [batch, input length, heads * head_dim].
+            bias: on the self-attention's keys, broadcastable to [batch, heads, k, length of the
+                keys].
+            cross: keys and values of the encoded input, each [batch, input length, heads *
+                head_dim].
             cross_bias: [batch, 1, 1, input length].
-            cached: keys and values to write into and to attend to; None attends to the new tokens alone.
+            cached: keys and values to write into and to attend to; None attends to the new tokens
+                alone.
             start: [batch] int32, where to write.
             deterministic: False switches dropout on.
 
@@ -529,6 +563,7 @@ class Encoder(nn.Module):
     config: T5Config
 
     def setup(self):
+        """Declares the submodules and parameters."""
         cfg = self.config
         self.relpos_bias = RelativeBias(cfg, bidirectional=True)
         self.layers = [EncoderLayer(cfg) for _ in range(cfg.num_encoder_layers)]
@@ -537,7 +572,16 @@ class Encoder(nn.Module):
         self.output_dropout = nn.Dropout(cfg.dropout_rate)
 
     def __call__(self, x: jax.Array, cross_bias: jax.Array, deterministic: bool) -> jax.Array:
-        """Encodes embedded inputs [batch, length, emb_dim]; `cross_bias` [batch, 1, 1, length] hides padding."""
+        """Encodes embedded inputs.
+
+        Args:
+            x: [batch, length, emb_dim].
+            cross_bias: [batch, 1, 1, length] float32, hides padding.
+            deterministic: False switches dropout on.
+
+        Returns:
+            [batch, length, emb_dim].
+        """
         x = self.embedding_dropout(x, deterministic)
         bias = self.relpos_bias.full(x.shape[1]) + cross_bias
         for layer in self.layers:
@@ -551,6 +595,7 @@ class Decoder(nn.Module):
     config: T5Config
 
     def setup(self):
+        """Declares the submodules and parameters."""
         cfg = self.config
         self.relpos_bias = RelativeBias(cfg, bidirectional=False)
         self.layers = [DecoderLayer(cfg) for _ in range(cfg.num_decoder_layers)]
@@ -565,7 +610,7 @@ class Decoder(nn.Module):
         return tuple(layer.encoder_decoder_attention.keys_values(encoded) for layer in self.layers)
 
     def whole(self, x, cross, cross_bias, deterministic: bool) -> jax.Array:
-        """Runs whole sequences [batch, length, emb_dim], each position seeing itself and those before it."""
+        """Runs whole sequences [batch, length, emb_dim], causally."""
         x = self.embedding_dropout(x, deterministic)
         bias = self.relpos_bias.full(x.shape[1])
         for layer, cross_layer in zip(self.layers, cross, strict=True):
@@ -573,7 +618,7 @@ class Decoder(nn.Module):
         return self.output_dropout(self.decoder_norm(x), deterministic)
 
     def extend(self, x: jax.Array, cache: T5Cache, start: jax.Array) -> tuple[jax.Array, T5Cache]:
-        """Runs new tokens [batch, k, emb_dim] at positions `start` and writes them into the cache."""
+        """Runs new tokens [batch, k, emb_dim] from `start` on and writes them to the cache."""
         max_length = cache.self_keys[0].shape[1]
         bias = self.relpos_bias.rows(start, x.shape[1], max_length)
         cross_bias = cache.cross_bias[:, None, None, :]
@@ -595,6 +640,7 @@ class LogitsKernel(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
+        """Applies the layer to `x` [..., features]."""
         kernel = nn_partitioning.param_with_axes(
             "kernel",
             nn.initializers.variance_scaling(1.0, "fan_in", "truncated_normal"),
@@ -612,6 +658,7 @@ class T5Module(nn.Module):
     config: T5Config
 
     def setup(self):
+        """Declares the submodules and parameters."""
         self.token_embedder = Embedding(self.config)
         self.encoder = Encoder(self.config)
         self.decoder = Decoder(self.config)
