@@ -1,0 +1,586 @@
+"""Fine-tuning of a model on a SeqIO task, and the loop that distillation shares.
+
+`train` is what `spec-cascades train` runs: it builds the model and the data, and calls `fit`.
+`fit` is the loop itself and knows neither SeqIO nor what is learned: a loss function and batches
+of arrays go in, parameters come out. A run can be killed at any moment; started again with the
+same arguments it goes on from its last checkpoint, and ends with bit-identical parameters.
+
+A run folder holds:
+
+    run.json               the settings; another run's folder is refused
+    checkpoints/<step>/    Orbax: parameters, optimizer state, step (the data position follows)
+    metrics.jsonl          one line per report: step, loss, accuracy, tokens/s, validation loss
+    model/                 the finished model folder (see `spec_cascades.checkpoints`)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from spec_cascades import checkpoints, partitioning
+from spec_cascades.models.t5 import T5, T5Config
+
+Params = Any
+Batch = Mapping[str, np.ndarray]
+# (params, frozen, batch, dropout key or None) -> (loss to minimise, sums to report). `frozen` is
+# whatever the loss needs beside the trained parameters: the teacher's, in distillation.
+LossFn = Callable[[Params, Any, Batch, jax.Array | None], tuple[jax.Array, dict[str, jax.Array]]]
+
+SCHEDULES = ("constant", "linear", "cosine", "rsqrt")
+OPTIMIZERS = ("adamw", "adafactor")
+POOL = 16  # Batches among which `group_by_length` sorts.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How long and how fast to learn.
+
+    Attributes:
+        steps: optimizer steps in all.
+        learning_rate: the peak, reached after `warmup_steps`.
+        warmup_steps: steps of linear warm-up from 0.
+        schedule: what follows the warm-up: "linear" or "cosine" to 0 at `steps`, "rsqrt"
+            (inverse square root of the step, T5's own), or "constant".
+        optimizer: "adamw" or "adafactor" (memory for large models).
+        weight_decay: decoupled decay of the matrices (AdamW only; never of norm scales).
+        clip_norm: the gradient's global norm is clipped to this.
+        seed: of the initial parameters, the dropout and the order of the data.
+        checkpoint_every: steps between checkpoints.
+        report_every: steps between lines of metrics.jsonl.
+        validate_every: steps between passes over the validation batches.
+    """
+
+    steps: int
+    learning_rate: float = 1e-3
+    warmup_steps: int = 500
+    schedule: str = "linear"
+    optimizer: str = "adamw"
+    weight_decay: float = 0.0
+    clip_norm: float = 1.0
+    seed: int = 0
+    checkpoint_every: int = 500
+    report_every: int = 50
+    validate_every: int = 500
+
+    def __post_init__(self):
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"unknown schedule {self.schedule!r}; known: {', '.join(SCHEDULES)}")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"unknown optimizer {self.optimizer!r}; known: {', '.join(OPTIMIZERS)}"
+            )
+        for name in ("steps", "checkpoint_every", "report_every", "validate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 <= self.warmup_steps <= self.steps:
+            raise ValueError(
+                f"warmup_steps must lie in 0..{self.steps} (steps), not {self.warmup_steps}"
+            )
+
+
+@flax.struct.dataclass
+class TrainState:
+    """What a step changes, and what a checkpoint holds.
+
+    Attributes:
+        step: int32 scalar, steps taken so far.
+        params: the trained parameters, float32.
+        opt_state: optax's state.
+    """
+
+    step: jax.Array
+    params: Params
+    opt_state: optax.OptState
+
+
+# --- the pieces of a step ---
+
+
+def learning_rate_schedule(settings: Settings) -> optax.Schedule:
+    """Step -> learning rate: linear warm-up from 0, then the chosen decay."""
+    peak, warmup = settings.learning_rate, settings.warmup_steps
+    remaining = max(1, settings.steps - warmup)
+    after = {
+        "constant": optax.constant_schedule(peak),
+        "linear": optax.linear_schedule(peak, 0.0, remaining),
+        "cosine": optax.cosine_decay_schedule(peak, remaining),
+        # `join_schedules` counts from the end of the warm-up.
+        "rsqrt": lambda step: peak * jnp.sqrt(max(1, warmup) / (step + max(1, warmup))),
+    }[settings.schedule]
+    if warmup == 0:
+        return after
+    return optax.join_schedules([optax.linear_schedule(0.0, peak, warmup), after], [warmup])
+
+
+def make_optimizer(settings: Settings) -> optax.GradientTransformation:
+    """Gradient clipping followed by AdamW or Adafactor under the settings' schedule."""
+    rate = learning_rate_schedule(settings)
+    if settings.optimizer == "adafactor":
+        inner = optax.adafactor(rate, multiply_by_parameter_scale=True, clipping_threshold=1.0)
+    else:
+        is_matrix = functools.partial(jax.tree.map, lambda x: x.ndim >= 2)
+        inner = optax.adamw(
+            rate, b1=0.9, b2=0.98, eps=1e-9, weight_decay=settings.weight_decay, mask=is_matrix
+        )
+    return optax.chain(optax.clip_by_global_norm(settings.clip_norm), inner)
+
+
+def cross_entropy(
+    logits: jax.Array, targets: jax.Array, weights: jax.Array, label_smoothing: float = 0.0
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """Mean negative log-likelihood per weighted token.
+
+    Args:
+        logits: `[B, L, V]` float32.
+        targets: `[B, L]` int32.
+        weights: `[B, L]` float32, 0 on padding.
+        label_smoothing: share of the target's mass spread evenly over the vocabulary; it
+            changes the loss that is minimised, not the one that is reported.
+
+    Returns:
+        The loss, and sums over tokens: `loss` (without smoothing), `correct`, `tokens`.
+    """
+    log_z = jax.nn.logsumexp(logits, axis=-1)
+    at_target = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    nll = log_z - at_target
+    tokens = weights.sum()
+    smoothed = (1 - label_smoothing) * nll + label_smoothing * (log_z - logits.mean(-1))
+    correct = (logits.argmax(-1) == targets) * weights
+    sums = {"loss": (nll * weights).sum(), "correct": correct.sum(), "tokens": tokens}
+    return (smoothed * weights).sum() / jnp.maximum(tokens, 1), sums
+
+
+def supervised_loss(model, label_smoothing: float = 0.0) -> LossFn:
+    """The loss of teacher forcing on the data's own targets."""
+
+    def loss_fn(params, frozen, batch, dropout_rng):
+        del frozen
+        logits = model.apply(
+            params,
+            batch["encoder_input_tokens"],
+            batch["decoder_input_tokens"],
+            dropout_rng=dropout_rng,
+        )
+        smoothing = label_smoothing if dropout_rng is not None else 0.0
+        return cross_entropy(
+            logits, batch["decoder_target_tokens"], batch["decoder_loss_weights"], smoothing
+        )
+
+    return loss_fn
+
+
+def make_train_step(loss_fn: LossFn, optimizer: optax.GradientTransformation):
+    """A jitted `(state, frozen, batch, key) -> (state, sums)`; the old state is donated."""
+
+    def train_step(state: TrainState, frozen, batch, key):
+        # Folding in the step makes a resumed run draw what an uninterrupted one would.
+        dropout_rng = jax.random.fold_in(key, state.step)
+        grads, sums = jax.grad(loss_fn, has_aux=True)(state.params, frozen, batch, dropout_rng)
+        updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        return TrainState(step=state.step + 1, params=params, opt_state=opt_state), sums
+
+    return jax.jit(train_step, donate_argnums=0)
+
+
+def init_state(
+    model, optimizer: optax.GradientTransformation, params: Params, mesh: jax.sharding.Mesh
+) -> TrainState:
+    """A fresh state on `mesh`: optimizer moments are sharded like their parameters."""
+    shardings = partitioning.param_shardings(model, mesh)
+    replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    params = jax.tree.map(jax.device_put, params, shardings)
+    abstract = jax.eval_shape(optimizer.init, params)
+    state_shardings = optax.tree_map_params(
+        optimizer,
+        # Adafactor's factored moments have fewer dimensions than their parameter.
+        lambda leaf, param, sharding: sharding if leaf.shape == param.shape else replicated,
+        abstract,
+        params,
+        shardings,
+        transform_non_params=lambda _: replicated,
+    )
+    opt_state = jax.jit(optimizer.init, out_shardings=state_shardings)(params)
+    step = jax.device_put(jnp.zeros((), jnp.int32), replicated)
+    return TrainState(step=step, params=params, opt_state=opt_state)
+
+
+# --- batches ---
+
+
+def group_by_length(
+    batches: Iterable[Batch], *, multiple: int = 8, seed: int = 0, first_pool: int = 0
+) -> Iterator[Batch]:
+    """Regroups batches so that rows of similar length share one, and trims the padding.
+
+    `POOL` batches at a time are sorted by length, cut again and shuffled; each is trimmed to
+    its longest row rounded up to `multiple`, so that few shapes are compiled. Every row comes
+    out once, and the order depends on the input and `seed` alone. An incomplete last pool (of
+    a finite input) is grouped too. `first_pool` numbers the first pool read, so that a stream
+    taken up in the middle is shuffled as the whole one is.
+    """
+    iterator = iter(batches)
+    for index in itertools.count(first_pool):
+        group = list(itertools.islice(iterator, POOL))
+        if not group:
+            return
+        rows = {name: np.concatenate([batch[name] for batch in group]) for name in group[0]}
+        inputs = _row_lengths(rows["encoder_input_tokens"])
+        targets = _row_lengths(rows["decoder_target_tokens"])
+        chunks = np.array_split(np.lexsort((inputs, targets)), len(group))
+        for k in np.random.default_rng((seed, index)).permutation(len(chunks)):
+            chunk = chunks[k]
+            width = {
+                "encoder": -(-inputs[chunk].max() // multiple) * multiple,
+                "decoder": -(-targets[chunk].max() // multiple) * multiple,
+            }
+            yield {name: x[chunk, : width[name.split("_")[0]]] for name, x in rows.items()}
+
+
+def _row_lengths(tokens: np.ndarray) -> np.ndarray:
+    """`[B, L]` right-padded with 0 -> `[B]`, at least 1."""
+    return np.maximum((tokens != 0).sum(-1), 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskData:
+    """Batches of a SeqIO task or mixture, grouped by length.
+
+    Attributes:
+        task: name of a registered task or mixture.
+        lengths: `{"inputs": n, "targets": m}`, tokens with EOS.
+        batch_size: rows of a batch.
+        seed: of the order.
+    """
+
+    task: str
+    lengths: Mapping[str, int]
+    batch_size: int
+    seed: int = 0
+
+    @property
+    def vocabulary(self):
+        """The vocabulary of the targets."""
+        from spec_cascades import tasks
+
+        return tasks.vocabulary(self.task)
+
+    def training(self, start_step: int = 0) -> Iterator[Batch]:
+        """Infinite shuffled batches from `start_step` on, the same ones on every call."""
+        from spec_cascades import tasks
+
+        pool, into_pool = divmod(start_step, POOL)
+        batches = tasks.training_dataset(
+            self.task,
+            batch_size=self.batch_size,
+            lengths=self.lengths,
+            seed=self.seed,
+            start_step=pool * POOL,
+        )
+        grouped = group_by_length(batches, seed=self.seed, first_pool=pool)
+        return itertools.islice(grouped, into_pool, None)
+
+    def validation(self, split: str | None, num_batches: int) -> Callable[[], list[Batch]] | None:
+        """A function giving the first batches of `split`, or None where there is no split."""
+        if split is None:
+            return None
+        from spec_cascades import tasks
+
+        batches = tasks.validation_dataset(
+            self.task,
+            batch_size=self.batch_size,
+            lengths=self.lengths,
+            split=split,
+            num_examples=num_batches * self.batch_size,
+        )
+        grouped = list(group_by_length(batches))
+        return lambda: grouped
+
+
+# --- the loop ---
+
+
+def fit(
+    model,
+    params: Params,
+    loss_fn: LossFn,
+    batches: Callable[[int], Iterable[Batch]],
+    *,
+    run_dir: str | pathlib.Path,
+    settings: Settings,
+    validation: Callable[[], Iterable[Batch]] | None = None,
+    frozen: Any = None,
+    prepare: Callable[[int, Params, Batch], Batch] | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+    description: str = "train",
+) -> Params:
+    """Minimises `loss_fn` over `batches`; returns the parameters after the last step.
+
+    Args:
+        model: the model whose parameters are learned (its logical axes shard them).
+        params: the initial parameters; ignored where the folder has a checkpoint.
+        loss_fn: see `LossFn`.
+        batches: gives the training batches from a step on (0: from the first), the same ones
+            each time, so that a resumed run sees what an uninterrupted one would.
+        run_dir: see the module's text.
+        settings: see `Settings`.
+        validation: gives the (finite) validation batches.
+        frozen: handed to `loss_fn`.
+        prepare: called with (step, parameters, batch) before each step; may replace the batch
+            (on-policy distillation writes the targets anew).
+        mesh: devices to use; all, as data parallel replicas, by default.
+        description: heads the progress bar.
+
+    Raises:
+        ValueError: a checkpoint of other parameters in `run_dir`, a batch that the mesh's data
+            axis does not divide, or a loss that is no longer finite.
+    """
+    run_dir = pathlib.Path(run_dir)
+    mesh = mesh or partitioning.make_mesh()
+    optimizer = make_optimizer(settings)
+    state = init_state(model, optimizer, params, mesh)
+    key = jax.random.key(settings.seed)
+    train_step = make_train_step(loss_fn, optimizer)
+    eval_step = jax.jit(lambda params, frozen, batch: loss_fn(params, frozen, batch, None)[1])
+
+    with checkpoints.manager(run_dir / "checkpoints") as manager:
+        if manager.latest_step() is not None:
+            state = checkpoints.restore_state(manager, state)
+        first = int(state.step)
+        log = _MetricsLog(run_dir / "metrics.jsonl", first, settings.steps, description)
+        data = itertools.islice(batches(first), settings.steps - first)
+        for step, batch in enumerate(data, start=first):
+            if prepare is not None:
+                batch = prepare(step, state.params, batch)
+            state, sums = train_step(state, frozen, _on_mesh(batch, mesh), key)
+            log.add(sums)
+            done = step + 1
+            last = done == settings.steps
+            if done % settings.report_every == 0 or last:
+                log.report(done)
+            if validation is not None and (done % settings.validate_every == 0 or last):
+                log.validate(
+                    done,
+                    (eval_step(state.params, frozen, _on_mesh(b, mesh)) for b in validation()),
+                )
+            if done % settings.checkpoint_every == 0 or last:
+                checkpoints.save_state(manager, done, state)
+        log.close()
+    if int(state.step) < settings.steps:
+        raise ValueError(
+            f"the training data ended after {int(state.step)} batches; steps={settings.steps}"
+        )
+    return state.params
+
+
+def _on_mesh(batch: Batch, mesh: jax.sharding.Mesh) -> dict[str, jax.Array]:
+    rows, replicas = len(batch["encoder_input_tokens"]), mesh.shape["data"]
+    if rows % replicas:
+        raise ValueError(f"a batch of {rows} rows does not divide over {replicas} data replicas")
+    sharding = partitioning.batch_sharding(mesh)
+    return {name: jax.device_put(np.asarray(x), sharding) for name, x in batch.items()}
+
+
+class _MetricsLog:
+    """metrics.jsonl and the progress bar; sums stay on the device between reports."""
+
+    def __init__(self, path: pathlib.Path, first: int, steps: int, description: str):
+        import tqdm
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = _lines_up_to(path, first)
+        self._file = path.open("w", encoding="utf-8")
+        self._file.writelines(kept)
+        self._bar = tqdm.tqdm(
+            total=steps,
+            initial=first,
+            desc=description,
+            unit="step",
+            mininterval=0.5 if sys.stderr.isatty() else 15,
+            dynamic_ncols=True,
+        )
+        self._shown: dict[str, str] = {}
+        self._restart()
+
+    def _restart(self):
+        self._sums, self._since = [], time.monotonic()
+
+    def add(self, sums):
+        self._sums.append(sums)
+        self._bar.update()
+
+    def report(self, step: int):
+        mean, tokens = _mean(self._sums)
+        if not np.isfinite(mean["loss"]):
+            raise ValueError(
+                f"the loss is {mean['loss']} at step {step}: lower learning_rate or clip_norm"
+            )
+        seconds = time.monotonic() - self._since
+        self._write({"step": step, **mean, "tokens_per_second": round(tokens / seconds, 1)})
+        self._shown |= {"loss": f"{mean['loss']:.3f}", "tokens/s": f"{tokens / seconds:.0f}"}
+        self._bar.set_postfix(self._shown, refresh=False)
+        self._restart()
+
+    def validate(self, step: int, sums: Iterable[dict]):
+        mean, _ = _mean(list(sums))
+        self._write({"step": step, **{f"validation_{name}": x for name, x in mean.items()}})
+        self._shown |= {"val": f"{mean['loss']:.3f}"}
+        self._bar.set_postfix(self._shown)
+        self._restart()
+
+    def _write(self, row: dict):
+        self._file.write(json.dumps(row) + "\n")
+        self._file.flush()
+
+    def close(self):
+        self._bar.close()
+        self._file.close()
+
+
+def _mean(sums: list[dict]) -> tuple[dict[str, float], float]:
+    """Sums over batches -> (mean loss and accuracy per token, tokens)."""
+    total = {name: float(sum(float(s[name]) for s in sums)) for name in sums[0]}
+    tokens = total.pop("tokens")
+    names = {"correct": "accuracy"}
+    return {names.get(n, n): round(x / max(tokens, 1), 6) for n, x in total.items()}, tokens
+
+
+def _lines_up_to(path: pathlib.Path, step: int) -> list[str]:
+    """The metrics of a killed run that its last checkpoint still stands behind."""
+    if not path.exists():
+        return []
+    kept = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line + "\n")
+        except (json.JSONDecodeError, KeyError):
+            continue  # The line being written when the run was killed.
+    return kept
+
+
+# --- the command ---
+
+
+def check_vocabulary(vocab_size: int, vocabulary) -> None:
+    """Raises ValueError where the embedding has fewer rows than the vocabulary has pieces."""
+    if vocab_size < vocabulary.vocab_size:
+        raise ValueError(
+            f"config.vocab_size is {vocab_size}, but the task's vocabulary has "
+            f"{vocabulary.vocab_size} pieces; use that or the next multiple of 128"
+        )
+
+
+def claim_run_dir(path: str | pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """Writes the settings into a new run folder, or checks them against an old one's.
+
+    Raises:
+        ValueError: the folder is another run's; the message lists what differs.
+    """
+    path = pathlib.Path(path)
+    plain = json.loads(json.dumps(dict(settings), default=_plain))
+    file = path / "run.json"
+    if file.exists():
+        old = json.loads(file.read_text(encoding="utf-8"))
+        differing = sorted(n for n in {*old, *plain} if old.get(n) != plain.get(n))
+        if differing:
+            changes = ", ".join(f"{n}: {old.get(n)!r} -> {plain.get(n)!r}" for n in differing)
+            raise ValueError(f"{path} holds a run of other settings ({changes}); use a new folder")
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+
+
+def _plain(value):
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else dict(value)
+
+
+def train(
+    *,
+    output_dir: str,
+    task: str,
+    config: T5Config,
+    lengths: Mapping[str, int],
+    steps: int,
+    batch_size: int = 128,
+    learning_rate: float = 1e-3,
+    warmup_steps: int = 500,
+    schedule: str = "linear",
+    optimizer: str = "adamw",
+    weight_decay: float = 0.0,
+    clip_norm: float = 1.0,
+    label_smoothing: float = 0.0,
+    seed: int = 0,
+    checkpoint_every: int = 500,
+    report_every: int = 50,
+    validate_every: int = 500,
+    validation_split: str | None = "validation",
+    validation_batches: int = 8,
+    model_parallelism: int = 1,
+    export_dtype: str = "float32",
+) -> pathlib.Path:
+    """Trains a T5 on a SeqIO task or mixture and writes the model folder.
+
+    Args:
+        output_dir: the run folder.
+        task: a registered SeqIO task or mixture.
+        config: the model's sizes; `vocab_size` must cover the task's vocabulary.
+        lengths: `{"inputs": n, "targets": m}` in tokens, EOS included; longer ones are cut.
+        steps: optimizer steps.
+        batch_size: examples a step.
+        learning_rate: see `Settings`, as for the arguments that follow.
+        warmup_steps: see `Settings`.
+        schedule: see `Settings`.
+        optimizer: see `Settings`.
+        weight_decay: see `Settings`.
+        clip_norm: see `Settings`.
+        label_smoothing: see `cross_entropy`.
+        seed: see `Settings`.
+        checkpoint_every: see `Settings`.
+        report_every: see `Settings`.
+        validate_every: see `Settings`.
+        validation_split: the task's split whose loss is reported, or None.
+        validation_batches: how many batches of it.
+        model_parallelism: devices over which each parameter is spread.
+        export_dtype: "float32" or "bfloat16", of the finished model folder.
+
+    Returns:
+        The path of the model folder.
+
+    Raises:
+        ValueError: unknown task, settings out of range, or a run folder of other settings.
+    """
+    arguments = {name: x for name, x in locals().items() if name != "output_dir"}
+    settings = Settings(**{f.name: arguments[f.name] for f in dataclasses.fields(Settings)})
+    data = TaskData(task=task, lengths=lengths, batch_size=batch_size, seed=seed)
+    check_vocabulary(config.vocab_size, data.vocabulary)
+    model = T5(config)
+    claim_run_dir(output_dir, {"command": "train", **arguments})
+    params = fit(
+        model,
+        model.init(jax.random.key(seed)),
+        supervised_loss(model, label_smoothing),
+        data.training,
+        run_dir=output_dir,
+        settings=settings,
+        validation=data.validation(validation_split, validation_batches),
+        mesh=partitioning.make_mesh(model_parallelism),
+        description=f"train {task}",
+    )
+    path = pathlib.Path(output_dir) / "model"
+    checkpoints.save(path, model, params, data.vocabulary, dtype=export_dtype)
+    return path
