@@ -1,0 +1,294 @@
+"""Drafters: what proposes a block. A model, or the input itself.
+
+A drafter is a frozen dataclass with three functions, so that it can be static under `jax.jit`:
+
+    carry = drafter.start(params, inputs, max_length)
+    draft, carry = drafter.propose(params, carry, output, gamma=..., ...)
+    carry = drafter.commit(carry, position)
+"""
+
+import dataclasses
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from spec_cascades import distributions as dist
+from spec_cascades.decoding.state import DecodeConfig, Output, real_vocabulary
+
+
+class Draft(NamedTuple):
+    """A proposed block.
+
+    Attributes:
+        tokens: int32 [batch, gamma].
+        num_drafted: int32 [batch], how many of them count; the others are no drafts.
+        q: float32 [batch, rows, V], the very distribution that each token was sampled from.
+        logits: float32 [batch, rows, V], of the raw distribution.
+        calls: int32 [batch], model calls made for the row.
+        finite: bool [batch], False where the drafter gave a NaN or an infinity.
+
+    There are gamma rows, or gamma + 1 where the bonus token needs the drafter's distribution.
+    """
+
+    tokens: jax.Array
+    num_drafted: jax.Array
+    q: jax.Array
+    logits: jax.Array
+    calls: jax.Array
+    finite: jax.Array
+
+
+class Drafter(Protocol):
+    """Proposes blocks; hashable and without state of its own."""
+
+    def start(self, params: Any, inputs: jax.Array, max_length: int) -> Any:
+        """The drafter's state for a batch of inputs, int32 [batch, input_length]."""
+
+    def propose(
+        self,
+        params: Any,
+        carry: Any,
+        output: Output,
+        *,
+        width: int,
+        gamma: int,
+        rows: int,
+        temperature: jax.Array,
+        uniforms: jax.Array,
+        config: DecodeConfig,
+    ) -> tuple[Draft, Any]:
+        """Drafts up to gamma tokens after each running row's newest token.
+
+        Args:
+            params: the drafter's parameters.
+            carry: its state.
+            output: what stands so far.
+            width: columns of the target's logits, hence of `q`.
+            gamma: block size.
+            rows: distributions wanted, gamma or gamma + 1.
+            temperature: scalar or [batch].
+            uniforms: [batch, rows, 2], random numbers.
+            config: decoding settings.
+        """
+
+    def commit(self, carry: Any, position: jax.Array) -> Any:
+        """Tells the drafter, after verification, where each row's newest token now stands."""
+
+
+@struct.dataclass
+class ModelCarry:
+    """State of a model drafter.
+
+    Attributes:
+        cache: the model's.
+        consumed: int32 [batch]; the cache holds the row's positions before this one.
+    """
+
+    cache: Any
+    consumed: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDrafter:
+    """Drafts with a model, one token at a time.
+
+    Attributes:
+        model: a `models.Model`.
+    """
+
+    model: Any
+
+    def start(self, params, inputs, max_length):
+        """See `Drafter`."""
+        _, first = self.model.begin(inputs)
+        return ModelCarry(self.model.prefill(params, inputs, max_length), first)
+
+    def propose(
+        self,
+        params,
+        carry,
+        output,
+        *,
+        width,
+        gamma,
+        rows,
+        temperature,
+        uniforms,
+        config,
+        confidence=None,
+    ):
+        """See `Drafter`.
+
+        A row's draft ends before the first token that the model itself finds less likely than
+        `confidence` (raw probability, float32 scalar or [batch]); None: any token will do.
+        """
+        batch = output.length.shape[0]
+        vocab_size = real_vocabulary(config, self.model)
+        room = config.max_decode_length - output.length
+
+        def record(step, logits, loop):
+            """Samples the token of this step from its logits [batch, V]."""
+            finite = dist.finite(logits, vocab_size)
+            logits = dist.fit_vocabulary(logits, width, vocab_size)
+            q = config.working(logits, temperature)
+            token = dist.sample(q, jax.lax.dynamic_index_in_dim(uniforms, step, 1, False))
+            sure = jnp.ones_like(loop.drafting)
+            if confidence is not None:
+                sure = dist.pick(dist.raw(logits), token) >= confidence
+            return _DraftLoop(
+                step=step + 1,
+                cache=loop.cache,
+                newest=token,
+                tokens=loop.tokens.at[:, step].set(token, mode="drop"),
+                q=loop.q.at[:, step].set(q),
+                logits=loop.logits.at[:, step].set(logits),
+                finite=loop.finite & (finite | ~loop.drafting),
+                # The bonus row's draw is no draft.
+                num_drafted=loop.num_drafted + (loop.drafting & sure & (step < gamma)),
+                calls=loop.calls + loop.drafting,
+                drafting=loop.drafting
+                & sure
+                & (token != config.eos_id)
+                & (step + 1 < jnp.minimum(rows, room)),
+            )
+
+        def body(loop):
+            logits, cache = self.model.extend(
+                params, loop.cache, loop.newest[:, None], output.position + loop.step
+            )
+            return record(loop.step, logits[:, 0], loop.replace(cache=cache))
+
+        # The newest token is new to the cache, and after a block that stood whole so is the one
+        # before it. Both are fed at once; where only one is new, the second is a dead entry that
+        # the next step overwrites.
+        index = carry.consumed - output.first
+        pair = jax.vmap(lambda row, i: jax.lax.dynamic_slice_in_dim(row, i, 2))(
+            output.sequence, index
+        )
+        logits, cache = self.model.extend(params, carry.cache, pair, carry.consumed)
+        logits = jnp.take_along_axis(
+            logits, (output.position - carry.consumed)[:, None, None], axis=1
+        )[:, 0]
+        blank = jnp.zeros((batch, rows, width), jnp.float32)
+        loop = _DraftLoop(
+            step=jnp.int32(0),
+            cache=cache,
+            newest=output.newest,
+            tokens=jnp.full((batch, gamma), config.pad_id, jnp.int32),
+            q=blank,
+            logits=blank,
+            finite=jnp.ones(batch, bool),
+            num_drafted=jnp.zeros(batch, jnp.int32),
+            calls=jnp.zeros(batch, jnp.int32),
+            drafting=output.running,
+        )
+        loop = record(loop.step, logits, loop)
+        loop = jax.lax.while_loop(lambda loop: (loop.step < rows) & loop.drafting.any(), body, loop)
+        draft = Draft(loop.tokens, loop.num_drafted, loop.q, loop.logits, loop.calls, loop.finite)
+        return draft, ModelCarry(loop.cache, output.position + loop.calls)
+
+    def commit(self, carry, position):
+        """See `Drafter`: what was drafted beyond the newest token's place is dead."""
+        return carry.replace(consumed=jnp.minimum(carry.consumed, position))
+
+
+@struct.dataclass
+class _DraftLoop:
+    """State of the drafting loop; `drafting` says which rows still go on."""
+
+    step: jax.Array
+    cache: Any
+    newest: jax.Array
+    tokens: jax.Array
+    q: jax.Array
+    logits: jax.Array
+    finite: jax.Array
+    num_drafted: jax.Array
+    calls: jax.Array
+    drafting: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class PromptLookup:
+    """Drafts what followed the newest n-gram where it stood before, in the input or the output.
+
+    No second model: for tasks that copy from their input. Its `q` is one-hot.
+
+    Attributes:
+        max_ngram: longest n-gram looked for; longer matches are preferred, later ones among equals.
+        min_ngram: shortest n-gram looked for.
+    """
+
+    max_ngram: int = 3
+    min_ngram: int = 1
+
+    def __post_init__(self):
+        if not 1 <= self.min_ngram <= self.max_ngram:
+            raise ValueError(
+                f"PromptLookup needs 1 <= min_ngram <= max_ngram, not {self.min_ngram} and "
+                f"{self.max_ngram}"
+            )
+
+    def start(self, params, inputs, max_length):
+        """See `Drafter`: the state is the input."""
+        del params, max_length
+        return inputs
+
+    def propose(self, params, carry, output, *, width, gamma, rows, temperature, uniforms, config):
+        """See `Drafter`."""
+        del params, temperature, uniforms
+        tokens, num_drafted = jax.vmap(
+            lambda prompt, sequence, length: _look_up(
+                prompt,
+                sequence[1:],
+                length,
+                gamma,
+                config.pad_id,
+                self.min_ngram,
+                self.max_ngram,
+            )
+        )(carry, output.sequence, output.length)
+        room = config.max_decode_length - output.length
+        is_eos = tokens == config.eos_id
+        to_eos = jnp.where(is_eos.any(axis=1), jnp.argmax(is_eos, axis=1) + 1, gamma)
+        num_drafted = jnp.minimum(num_drafted, jnp.minimum(room, to_eos))
+        num_drafted = jnp.where(output.running, num_drafted, 0)
+        shown = jnp.pad(tokens, [(0, 0), (0, rows - gamma)])
+        q = jax.nn.one_hot(shown, width, dtype=jnp.float32)
+        draft = Draft(
+            tokens=tokens,
+            num_drafted=num_drafted,
+            q=q,
+            logits=jnp.where(q > 0, 0.0, dist.MASKED),
+            calls=jnp.zeros_like(num_drafted),
+            finite=jnp.ones_like(output.running),
+        )
+        return draft, carry
+
+    def commit(self, carry, position):
+        """See `Drafter`."""
+        del position
+        return carry
+
+
+def _look_up(prompt, emitted, length, gamma, pad_id, min_ngram, max_ngram):
+    """One row: int32 [input_length], int32 [capacity] -> tokens [gamma], how many were found."""
+    # One text: the input, then what has been emitted. `pad_id` never matches.
+    text = jnp.concatenate([prompt, emitted, jnp.full(gamma + max_ngram, pad_id, jnp.int32)])
+    end = prompt.shape[0] + length
+    places = jnp.arange(prompt.shape[0] + emitted.shape[0])
+    best = jnp.int32(-1)
+    for n in range(min_ngram, max_ngram + 1):  # a longer match overrides a shorter one
+        ngram = jax.lax.dynamic_slice_in_dim(text, jnp.maximum(end - n, 0), n)
+        same = jnp.ones(places.shape, bool)
+        for i in range(n):
+            same &= text[places + i] == ngram[i]
+        valid = same & (ngram != pad_id).all() & (places + n < end) & (n <= length)
+        place = jnp.max(jnp.where(valid, places, -1))
+        best = jnp.where(place >= 0, place + n, best)
+    draft = jax.lax.dynamic_slice_in_dim(text, jnp.maximum(best, 0), gamma)
+    known = (draft != pad_id) & (jnp.maximum(best, 0) + jnp.arange(gamma) < end)
+    found = jnp.cumprod(known).sum(dtype=jnp.int32)
+    return draft, jnp.where(best >= 0, found, 0)

@@ -1,0 +1,172 @@
+"""Verification of a drafted block: how many of its tokens stand, and which token follows.
+
+`verify_tokens` decides token by token (Leviathan et al., ICML 2023); `verify_block` looks at the
+block as a whole (Sun et al., ICLR 2025) and accepts at least as many in expectation. Both emit
+tokens that follow the rule's distribution `pi` exactly.
+
+A row drafts `num_drafted <= gamma` tokens: a draft ends early at a drafted EOS, or where a drafter
+has nothing to propose. The token after a draft that stands whole is the bonus token.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from spec_cascades import distributions as dist
+from spec_cascades.rules import Distributions, Rule
+
+METHODS = ("token", "block")
+BONUSES = ("target", "rule")
+
+
+class Block(NamedTuple):
+    """A drafted block with both models' distributions.
+
+    Attributes:
+        tokens: int32 [batch, gamma], the draft.
+        num_drafted: int32 [batch], how many of them count.
+        d: `q` and `q_hat` [batch, gamma, V], or [batch, gamma + 1, V] where the bonus token
+            follows the rule; `p` and `p_hat` [batch, gamma + 1, V]. Row i holds the distributions
+            of drafted token i, the last one those of the bonus token.
+        positions: int32 [batch, gamma + 1], index of each token in the output.
+    """
+
+    tokens: jax.Array
+    num_drafted: jax.Array
+    d: Distributions
+    positions: jax.Array
+
+    @property
+    def gamma(self) -> int:
+        """Block size."""
+        return self.tokens.shape[1]
+
+    @property
+    def drafted(self) -> jax.Array:
+        """Bool [batch, gamma]: which tokens count."""
+        return jnp.arange(self.gamma) < self.num_drafted[:, None]
+
+
+class Uniforms(NamedTuple):
+    """The random numbers of a verification, in [0, 1)."""
+
+    accept: jax.Array  # [batch, gamma]
+    next_token: jax.Array  # [batch, 2]
+
+
+class Outcome(NamedTuple):
+    """Result of a verification, int32 [batch] unless said otherwise."""
+
+    num_accepted: jax.Array  # drafted tokens that stand
+    next_token: jax.Array  # the token after them: the target's correction, or the bonus token
+    judged: jax.Array  # bool [batch, gamma]: drafted tokens all of whose predecessors stand
+    deferred: jax.Array  # bool [batch, gamma]: judged tokens that the rule does not let stand
+    # outright (acceptance probability below 1): there the target has a say
+
+
+def verify_tokens(
+    rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms, bonus: str = "target"
+) -> Outcome:
+    """Token verification: accept while `u_i < a_i`, then draw the next token.
+
+    Args:
+        rule: the deferral rule.
+        block: the draft and its distributions.
+        alpha: float32 scalar or [batch].
+        uniforms: random numbers.
+        bonus: "target" draws the bonus token from `p`, "rule" from `pi` (the latter needs `q` of
+            the bonus position and a rule that has a `pi`).
+    """
+    d, positions = _drafted_part(block)
+    accept = rule.verdict(d, block.tokens, alpha, positions).accept
+    # Strictly: u can be 0, and a token of probability 0 must never stand.
+    passed = (uniforms.accept < accept) & block.drafted
+    num_accepted = jnp.cumprod(passed, axis=1, dtype=jnp.int32).sum(axis=1, dtype=jnp.int32)
+
+    row = jnp.minimum(num_accepted, block.gamma - 1)
+    rejected = rule.verdict(
+        _at(d, row), dist.pick(block.tokens, row), alpha, dist.pick(positions, row)
+    )
+    return _outcome(rule, block, alpha, uniforms, bonus, num_accepted, rejected.replacement, accept)
+
+
+def verify_block(
+    rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms, bonus: str = "target"
+) -> Outcome:
+    """Block verification (Sun et al., ICLR 2025, algorithm 2), with `pi` in the target's place.
+
+    Args and result as for `verify_tokens`; the rule must have a target distribution.
+    """
+    d, positions = _drafted_part(block)
+    pi = rule.target_distribution(d, alpha, positions)
+    pi_x, q_x = dist.pick(pi, block.tokens), dist.pick(d.q, block.tokens)
+    ratio = jnp.where(block.drafted, pi_x / jnp.where(q_x > 0, q_x, 1.0), 1.0)
+    weight = _running_weight(ratio)  # w_0 .. w_gamma
+
+    # Acceptance of each prefix: h_0 .. h_{gamma - 1} from the residuals, h_gamma = w_gamma.
+    mass = jnp.maximum(weight[:, :-1, None] * pi - d.q, 0.0).sum(axis=-1)
+    denominator = mass + 1 - weight[:, :-1]
+    h = jnp.where(denominator > 0, mass / jnp.where(denominator > 0, denominator, 1.0), 1.0)
+    h = jnp.concatenate([h, weight[:, -1:]], axis=1)
+    lengths = jnp.arange(block.gamma + 1)
+    h = jnp.where(lengths == block.num_drafted[:, None], weight, h)
+
+    passed = (uniforms.accept < h[:, 1:]) & block.drafted
+    num_accepted = jnp.where(passed, lengths[1:], 0).max(axis=1).astype(jnp.int32)
+
+    row = jnp.minimum(num_accepted, block.gamma - 1)
+    pi_row = _row(pi, row)
+    residual = jnp.maximum(dist.pick(weight, row)[:, None] * pi_row - _row(d.q, row), 0.0)
+    # No residual mass is a matter of rounding: then draw from pi.
+    replacement = jnp.where((residual > 0).any(axis=-1, keepdims=True), residual, pi_row)
+    return _outcome(rule, block, alpha, uniforms, bonus, num_accepted, replacement, ratio)
+
+
+def _running_weight(ratio: jax.Array) -> jax.Array:
+    """w_0 = 1, w_i = min(1, w_{i-1} ratio_i): [batch, gamma] -> [batch, gamma + 1]."""
+    weights = [jnp.ones(ratio.shape[0], ratio.dtype)]
+    for i in range(ratio.shape[1]):
+        weights.append(jnp.minimum(1.0, weights[-1] * ratio[:, i]))
+    return jnp.stack(weights, axis=1)
+
+
+def _outcome(
+    rule: Rule,
+    block: Block,
+    alpha: jax.Array,
+    uniforms: Uniforms,
+    bonus: str,
+    num_accepted: jax.Array,
+    replacement: jax.Array,
+    accept: jax.Array,
+) -> Outcome:
+    whole = num_accepted == block.num_drafted
+    after = _bonus_distribution(rule, block, alpha, bonus)
+    next_token = dist.sample(jnp.where(whole[:, None], after, replacement), uniforms.next_token)
+    judged = block.drafted & (jnp.arange(block.gamma) <= num_accepted[:, None])
+    return Outcome(num_accepted, next_token, judged, judged & (accept < 1))
+
+
+def _bonus_distribution(rule: Rule, block: Block, alpha: jax.Array, bonus: str) -> jax.Array:
+    """What the bonus token of each row is drawn from, [batch, V]."""
+    row = block.num_drafted
+    if bonus == "target":
+        return _row(block.d.p, row)
+    return rule.target_distribution(_at(block.d, row), alpha, dist.pick(block.positions, row))
+
+
+def _drafted_part(block: Block) -> tuple[Distributions, jax.Array]:
+    """Distributions and positions without those of the bonus token."""
+    d = Distributions(*(x[:, : block.gamma] for x in block.d))
+    return d, block.positions[:, : block.gamma]
+
+
+def _at(d: Distributions, row: jax.Array) -> Distributions:
+    """Each batch row's distributions at one block position: [batch, V] each."""
+    return Distributions(*(_row(x, row) for x in d))
+
+
+def _row(values: jax.Array, row: jax.Array) -> jax.Array:
+    """[batch, n, V], int32 [batch] -> [batch, V]."""
+    return jnp.take_along_axis(values, row[:, None, None], axis=1)[:, 0]
