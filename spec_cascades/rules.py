@@ -387,7 +387,7 @@ def _top(probabilities: jax.Array) -> jax.Array:
 
 
 def _scaled_disagreement(alpha: jax.Array, d: Distributions) -> jax.Array:
-    """alpha * D_TV(p, q), which is 0 where the models agree even if alpha is infinite."""
+    """The product alpha D_TV(p, q), which is 0 where the models agree even if alpha is infinite."""
     distance = dist.total_variation(d.p, d.q)
     return jnp.where(distance > 0, alpha * distance, 0.0)
 

@@ -1,6 +1,7 @@
 """The speculative loop: draft a block, verify it in one call of the target, commit what stands.
 
-    decoder = SpeculativeDecoder(target, ModelDrafter(drafter), rules.get("token_v3"), config, gamma=5)
+    rule = rules.get("token_v3")
+    decoder = SpeculativeDecoder(target, ModelDrafter(drafter), rule, config, gamma=5)
     result = jax.jit(decoder.decode)(target_params, drafter_params, inputs, keys, alpha=0.3)
 
 `start`, `draft`, `verify` and `commit` are the steps of that loop, each a pure function that can be
