@@ -45,7 +45,7 @@ setuptools.setup(
         "tqdm>=4.66",
     ],
     extras_require={
-        "test": ["pytest>=8", "ruff==0.17.6", "scipy"],
+        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff==0.17.6", "scipy"],
         # Live comparison with Hugging Face (the golden values need neither).
         "peers": ["torch", "transformers>=5"],
         "tpu": ["jax[tpu]"],
