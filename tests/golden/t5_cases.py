@@ -1,7 +1,6 @@
-"""Small T5s with reproducible weights, and what is fed to them, for comparison with transformers.
+"""Small T5s with reproducible weights and inputs, for comparison with transformers.
 
-Weights come from numpy's legacy generator, whose stream is frozen: the golden file need not hold them.
-"""
+Weights come from numpy's legacy generator, whose stream is frozen: the golden file holds none.
 
 import dataclasses
 import pathlib

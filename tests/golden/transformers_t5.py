@@ -1,4 +1,4 @@
-"""The same T5 in transformers (needs torch), as the reference of the golden values and live tests."""
+"""The same T5 in transformers (needs torch): reference of the golden values and live tests."""
 
 import numpy as np
 import torch

@@ -64,7 +64,7 @@ def test_single_steps_equal_transformers(name):
 @pytest.mark.parametrize("name", t5_cases.CASES)
 @pytest.mark.parametrize("block", [3, 6])
 def test_blocks_with_ragged_rollbacks_equal_transformers(name, block):
-    """Rows advance by different amounts; what they do not keep was a wrong token, written over later."""
+    """Rows advance unevenly; what they do not keep was a wrong token, written over later."""
     model, params, inputs, decoder_inputs, expected = golden(name)
     rows, length = decoder_inputs.shape
     random = np.random.RandomState(block)
