@@ -1,6 +1,7 @@
 """Small T5s with reproducible weights and inputs, for comparison with transformers.
 
 Weights come from numpy's legacy generator, whose stream is frozen: the golden file holds none.
+"""
 
 import dataclasses
 import pathlib
