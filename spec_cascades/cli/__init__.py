@@ -1,0 +1,1 @@
+"""The commands of `spec-cascades`, one module each."""

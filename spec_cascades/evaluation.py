@@ -1,0 +1,263 @@
+"""The main job: a sweep over methods x gamma x temperature x seeds, quality against cost.
+
+`evaluate` checks every setting before it loads or compiles anything, then runs point by point. A
+point is one method at one swept value, gamma, temperature and seed, on one task.
+
+How latency is measured. Each point times its own decoding, batch by batch, after compilation and
+one discarded run. On `latency_batches` of the batches, spread evenly, the target alone decodes
+the same inputs, at the same temperature and seed, immediately before: `relative_latency` is the
+ratio of these two sums. So numerator and denominator were measured within the same seconds of the
+same process, whatever the machine did before, and a sweep that was killed and resumed (perhaps on
+a busier day) mixes nothing. Only `wall_clock_s` and `tokens_per_s` of points from different runs
+should not be compared. The target's own line is measured the same way: how far it is from 1 is
+the noise of the measurement.
+"""
+
+import hashlib
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from spec_cascades import batching, checkpoints, decoding, methods, report, results, sweep
+
+DEFAULT_METHODS = ("target", "drafter", "speculative", "lossy", "token_v3", "opt")
+
+
+def evaluate(
+    *,
+    output_dir: str,
+    task: str | Sequence[str],
+    target: str,
+    drafter: str,
+    methods: Sequence[str | Mapping[str, Any]] = DEFAULT_METHODS,
+    alphas: Sequence[float] | None = None,
+    gammas: int | Sequence[int] = (5,),
+    temperatures: float | Sequence[float] = (0.0,),
+    seeds: int | Sequence[int] = (0,),
+    top_k: int = 0,
+    top_p: float = 1.0,
+    split: str = "test",
+    num_examples: int | None = None,
+    batch_size: int = 16,
+    input_length: int | None = None,
+    input_buckets: Sequence[int] | None = None,
+    max_decode_length: int = 64,
+    dtype: str = "float32",
+    model_parallelism: int = 1,
+    latency_batches: int = 2,
+    examples_shown: int = 4,
+    provenance: report.Provenance | None = None,
+) -> list[dict[str, Any]]:
+    """Evaluates methods on tasks, and writes results, table, picture and report.
+
+    Started again with the same `output_dir` after whatever end, it keeps every finished point;
+    methods, gammas, temperatures and seeds may be added between runs.
+
+    Args:
+        output_dir: folder for everything written.
+        task: a SeqIO task or mixture, or several; a mixture stands for each of its tasks.
+        target: folder of the large model, or `demo/target`.
+        drafter: folder of the small model, or `demo/drafter`.
+        methods: names, or mappings with a `name` and options: see `methods.parse`.
+        alphas: values for every method that sweeps alpha; the registry's grids if None.
+        gammas: block sizes.
+        temperatures: sampling temperatures, 0 for greedy.
+        seeds: seeds of sampling.
+        top_k: sample among the k likeliest tokens; 0 for all.
+        top_p: sample among the likeliest tokens that hold this probability; 1 for all.
+        split: which split of the tasks.
+        num_examples: the first so many examples of each task; None for all.
+        batch_size: rows decoded together.
+        input_length: inputs are cut to so many tokens, EOS included; None cuts nothing.
+        input_buckets: lengths that inputs are padded to; powers of two if None.
+        max_decode_length: most tokens of an output, EOS included.
+        dtype: of the parameters in memory.
+        model_parallelism: devices that share one copy of the models.
+        latency_batches: batches of each point on which the target is timed beside it.
+        examples_shown: examples whose tokens the report shows, coloured by origin.
+        provenance: how this was started, for the report and config.gin.
+
+    Returns:
+        the lines of results.jsonl, one for each point of the folder.
+
+    Raises:
+        ValueError: a setting is wrong, or the folder holds another experiment.
+        FileNotFoundError: a model or data file is missing.
+    """
+    chosen = _check_methods(methods, alphas)
+    axes = _check_axes(chosen, gammas=gammas, temperatures=temperatures, seeds=seeds)
+    check_sampling(top_k=top_k, top_p=top_p)
+    check_counts(
+        batch_size=batch_size,
+        max_decode_length=max_decode_length,
+        latency_batches=latency_batches,
+        num_examples=num_examples,
+        input_length=input_length,
+    )
+    names = _subtasks(task, split)
+    points = sweep.plan(names, chosen, **axes)
+    fingerprint = {
+        "tasks": names,
+        "split": split,
+        "num_examples": num_examples,
+        "target": _digest(target),
+        "drafter": _digest(drafter),
+        "dtype": dtype,
+        "top_k": top_k,
+        "top_p": top_p,
+        "input_length": input_length,
+        "max_decode_length": max_decode_length,
+        "batch_size": batch_size,
+    }
+    with results.open_folder(output_dir, fingerprint) as folder:
+        if provenance is not None:
+            results.write_atomically(folder.path / "config.gin", provenance.config())
+        todo = [point for point in points if point.id not in folder.points]
+        if todo:
+            models = sweep.load_models(
+                target, drafter, dtype=dtype, model_parallelism=model_parallelism
+            )
+            _check_batch(batch_size, models)
+            config = decoding.DecodeConfig(
+                max_decode_length=max_decode_length,
+                eos_id=models.vocabulary.eos_id,
+                top_k=top_k,
+                top_p=float(top_p),
+                vocab_size=models.vocabulary.vocab_size,
+            )
+            data = {
+                name: _read_task(
+                    name, split, num_examples, input_length, input_buckets, batch_size, models
+                )
+                for name in names
+            }
+            sweep.Sweep(
+                models,
+                data,
+                config=config,
+                latency_batches=latency_batches,
+                examples_shown=examples_shown,
+            ).run(todo, folder)
+        order = {point.id: place for place, point in enumerate(points)}
+        found = sorted(folder.points.values(), key=lambda p: order.get(p["id"], len(order)))
+        about = fingerprint | {"target": str(target), "drafter": str(drafter)}
+        report.write(folder, found, about=about, provenance=provenance)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Checks, all before anything is loaded
+# ---------------------------------------------------------------------------------------------
+
+
+def _check_methods(descriptions, alphas) -> list[methods.Method]:
+    if isinstance(descriptions, str | Mapping):
+        descriptions = [descriptions]
+    if isinstance(alphas, int | float):
+        alphas = (alphas,)
+    chosen = [methods.parse(description, alphas=alphas) for description in descriptions]
+    if not chosen:
+        raise ValueError("methods is empty, name at least one")
+    labels = [method.label for method in chosen]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"two methods are called {label!r}: give one of them another 'label'")
+    return chosen
+
+
+def _check_axes(chosen, *, gammas, temperatures, seeds) -> dict[str, tuple]:
+    axes = {
+        name: (values,) if isinstance(values, int | float) else tuple(values)
+        for name, values in [("gammas", gammas), ("temperatures", temperatures), ("seeds", seeds)]
+    }
+    for name, values in axes.items():
+        if not values:
+            raise ValueError(f"{name} is empty, give at least one value")
+    methods.check_gammas(axes["gammas"])
+    for temperature in axes["temperatures"]:
+        check_sampling(temperature=temperature)
+    for seed in axes["seeds"]:
+        if not isinstance(seed, int) or seed < 0:
+            raise ValueError(f"a seed must be a whole number of at least 0, got {seed!r}")
+    if any(method.greedy_only for method in chosen) and 0 not in axes["temperatures"]:
+        raise ValueError("bild is greedy: add 0 to temperatures, or take it out of methods")
+    return axes
+
+
+def check_sampling(*, temperature: Any = 0.0, top_k: Any = 0, top_p: Any = 1.0) -> None:
+    """Raises ValueError for a sampling setting outside its range."""
+    number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+    if not number or not 0 <= temperature < float("inf"):
+        raise ValueError(f"temperature must be a number of at least 0, got {temperature!r}")
+    if not isinstance(top_k, int) or top_k < 0:
+        raise ValueError(f"top_k must be a whole number, 0 for all tokens, got {top_k!r}")
+    if not isinstance(top_p, int | float) or not 0 < top_p <= 1:
+        raise ValueError(f"top_p must be above 0 and at most 1, got {top_p!r}")
+
+
+def check_counts(**counts: int | None) -> None:
+    """Raises ValueError unless each is None or a whole number of at least 1."""
+    for name, value in counts.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def _check_batch(batch_size: int, models: sweep.Models) -> None:
+    shards = models.mesh.shape["data"]
+    if batch_size % shards:
+        raise ValueError(
+            f"batch_size = {batch_size} must be a multiple of the {shards} data-parallel devices"
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks and models
+# ---------------------------------------------------------------------------------------------
+
+
+def _subtasks(task: str | Sequence[str], split: str) -> list[str]:
+    """The names of the tasks that tasks and mixtures stand for, each with the split."""
+    from spec_cascades import tasks
+
+    names = []
+    for name in [task] if isinstance(task, str) else task:
+        provider = tasks.get_task(name)
+        tasks.check_split(name, split)
+        names += [part.name for part in getattr(provider, "tasks", [provider])]
+    if not names:
+        raise ValueError("task is empty, name at least one")
+    return list(dict.fromkeys(names))
+
+
+def _read_task(
+    name, split, num_examples, input_length, input_buckets, batch_size, models: sweep.Models
+) -> sweep.TaskData:
+    from spec_cascades import tasks
+
+    difference = tasks.vocabularies.difference(tasks.vocabulary(name), models.vocabulary)
+    if difference is not None:
+        raise ValueError(
+            f"task {name!r} and the target ({models.target.path}) have different vocabularies: "
+            f"{difference}"
+        )
+    lengths = None if input_length is None else {"inputs": input_length}
+    examples = tasks.examples(name, split, num_examples=num_examples, lengths=lengths)
+    batches = batching.make_batches(
+        [np.asarray(example.inputs) for example in examples],
+        batch_size=batch_size,
+        buckets=input_buckets,
+    )
+    return sweep.TaskData(examples, batches)
+
+
+def _digest(folder: str) -> str:
+    """A short digest of a model folder: its description, and names, sizes, heads of its files."""
+    path = pathlib.Path(checkpoints.resolve(folder))
+    digest = hashlib.sha256((path / "model.json").read_bytes())
+    for file in sorted(p for p in (path / "params").rglob("*") if p.is_file()):
+        with open(file, "rb") as content:
+            head = content.read(4096)
+        digest.update(f"{file.relative_to(path)} {file.stat().st_size} ".encode() + head)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,139 @@
+"""gin at the edge of the program: what can be configured, and errors in one line.
+
+Only the command line imports this module. The library's functions are plain; here they become
+gin configurables:
+
+    evaluate, train, distill     the jobs (`evaluation`, `training`, `distillation`)
+    register_file_task           a task over the user's own files
+    T5Config, t5_preset          model sizes
+"""
+
+import functools
+import importlib.util  # noqa: F401 (gin uses it without importing it)
+import inspect
+import logging
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gin
+
+from spec_cascades import resources, rules
+
+_plain: dict[str, Callable] = {}
+_functions: dict[str, Callable] = {}
+
+
+def register() -> dict[str, Callable]:
+    """Makes the jobs configurable, and what their configuration may refer to; once.
+
+    Returns:
+        the configurable functions by name.
+    """
+    if _functions:
+        return _functions
+    from spec_cascades import distillation, evaluation, tasks, training
+    from spec_cascades.models.t5 import T5Config
+
+    _plain.update(
+        evaluate=evaluation.evaluate,
+        train=training.train,
+        distill=distillation.distill,
+        register_file_task=tasks.register_file_task,
+        T5Config=T5Config,
+        t5_preset=functools.partial(T5Config.preset),
+    )
+    for name, function in _plain.items():
+        _functions[name] = gin.external_configurable(function, name, module="spec_cascades")
+    for path in resources.gin_search_paths():
+        gin.add_config_file_search_path(path)
+    return _functions
+
+
+def parse(files: Sequence[str] = (), bindings: Sequence[str] = ()) -> None:
+    """Reads gin files, then bindings such as `evaluate.gammas=(3, 5)`, replacing all before.
+
+    Raises:
+        ValueError: with one line that says where and what; unknown names come with the nearest.
+    """
+    register()
+    gin.clear_config()
+    for file in files:
+        logging.disable(logging.ERROR)  # gin logs every folder in which a file is not
+        try:
+            gin.parse_config_file(file)
+        except Exception as error:
+            raise ValueError(_explain(error, f"gin file {file}")) from error
+        finally:
+            logging.disable(logging.NOTSET)
+    for binding in bindings:
+        try:
+            gin.parse_config(binding)
+        except Exception as error:
+            raise ValueError(_explain(error, f"--gin.{binding}")) from error
+
+
+def call(name: str, **arguments: Any) -> Any:
+    """Calls a job with its bindings.
+
+    A job that misses a binding, or refers to a macro without a value, says so by name.
+    """
+    job = register()[name]
+    check_bound(name, given=arguments)
+    try:
+        return job(**arguments)
+    except (ValueError, OSError) as error:
+        # gin appends to the message where the call was made.
+        message = str(error).split("\n  In call to configurable")[0]
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+        raise kind(message) from error
+
+
+def check_bound(name: str, given: Sequence[str] | dict = ()) -> None:
+    """Raises ValueError if a required argument of a job has neither binding nor value."""
+    try:
+        bound = gin.get_bindings(name)
+    except Exception as error:
+        raise ValueError(_explain(error, name)) from error
+    for parameter in inspect.signature(_plain[name]).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD or parameter.default is not parameter.empty:
+            missing = bound.get(parameter.name) is gin.REQUIRED
+        else:
+            missing = bound.get(parameter.name, gin.REQUIRED) is gin.REQUIRED
+        if missing and parameter.name not in given:
+            raise ValueError(
+                f"{name}.{parameter.name} has no value: bind it in a gin file, or by "
+                f"--gin.{name}.{parameter.name}=…"
+            )
+
+
+def bound(name: str) -> dict[str, Any]:
+    """What is bound of a configurable's arguments."""
+    return gin.get_bindings(name)
+
+
+def operative_config() -> str:
+    """The operative gin configuration: bindings and defaults of everything called so far."""
+    return gin.operative_config_str()
+
+
+def _explain(error: Exception, where: str) -> str:
+    """One line for what gin raises."""
+    text = str(error)
+    place = re.findall(r'In file "([^"]+)", line (\d+)', text)
+    if place:
+        where = ":".join(place[0])
+    if found := re.search(r"Configurable '(\w+)' doesn't have a parameter named '(\w+)'", text):
+        owner, name = found.groups()
+        known = list(inspect.signature(_plain[owner]).parameters) if owner in _plain else []
+        return f"{where}: {rules.unknown(f'parameter of {owner}', name, known)}"
+    if found := re.search(r"No configurable matching (?:reference )?'@?([\w./]+)", text):
+        return f"{where}: {rules.unknown('gin configurable', found[1], list(_functions))}"
+    if found := re.search(r"in scope '(\w+)'", text):
+        return f"gin macro {found[1]} has no value: bind it by --gin.{found[1]}=…"
+    if found := re.search(r"Unable to open file: (\S+?)\.? Searched", text):
+        name = found[1]
+        return f"{where}: {rules.unknown('gin file', name, resources.gin_files())}"
+    if isinstance(error, SyntaxError):
+        return f"{where}: {text.splitlines()[0]} (quote text, as in --gin.evaluate.task=\"'demo'\")"
+    return f"{where}: {text.splitlines()[0] if text else type(error).__name__}"

@@ -1,0 +1,333 @@
+"""Every decoding method of a sweep under one signature.
+
+A method is named as users write it: a rule of the registry (`token_v3`), `target`, `drafter`,
+`sequence_cascade`, `token_cascade:<rule>` or `bild`. `parse` checks a description completely,
+before anything is compiled; `decoder` turns a method into one function of arrays.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from spec_cascades import decoding, rules
+from spec_cascades.decoding.bild import FALLBACK
+
+# What two of the baselines sweep, declared like the parameters of rules.
+_THRESHOLD = rules.Parameter(
+    name="threshold",
+    low=-math.inf,
+    high=math.inf,
+    default=-0.2,
+    lossless=math.inf,
+    meaning="the target answers where the score of the drafter's answer is lower",
+    grid=(-1.0, -0.5, -0.3, -0.2, -0.1, -0.05, -0.02),
+)
+_FALLBACK = dataclasses.replace(FALLBACK, grid=FALLBACK.grid or (0.2, 0.4, 0.6, 0.8, 0.9))
+_TOKEN_CASCADE = "token_cascade:"
+_VERIFICATIONS = ("token", "block")
+_BONUSES = ("target", "rule")
+_SCORES = ("mean", "sum", "min", "quantile")
+_DRAFTERS = ("model", "prompt_lookup")
+
+# Options that each kind of method takes besides its name, label, values and gammas.
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "target": (),
+    "drafter": (),
+    "rule": ("verification", "bonus", "strict_prefix", "drafter"),
+    "token_cascade": (),
+    "sequence_cascade": ("score", "quantile"),
+    "bild": ("rollback", "max_draft"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Method:
+    """A decoding method with everything fixed but its swept value, gamma, T and the seed.
+
+    Attributes:
+        name: as users write it; the rule's own name for a speculative cascade.
+        label: what tables and pictures call it.
+        kind: target, drafter, rule, token_cascade, sequence_cascade or bild.
+        rule: the deferral rule of kinds `rule` and `token_cascade`.
+        parameter: what a sweep varies (alpha, threshold, fallback); None if there is nothing.
+        values: the values to sweep; (None,) where there is no parameter.
+        gammas: block sizes of this method alone; None for those of the sweep.
+        verification: 'token' or 'block' (kind `rule`).
+        bonus: whose token follows a block accepted whole, 'target' or 'rule' (kind `rule`).
+        drafter: 'model', or 'prompt_lookup' for n-grams of the input (kind `rule`).
+        score: how a whole answer is scored (kind `sequence_cascade`).
+        quantile: which quantile, for `score = 'quantile'`.
+        rollback: largest -log p(x) at which a draft stands (kind `bild`).
+        max_draft: longest stretch of drafts (kind `bild`).
+    """
+
+    name: str
+    label: str
+    kind: str
+    rule: rules.Rule | None = None
+    parameter: rules.Parameter | None = None
+    values: tuple[float | None, ...] = (None,)
+    gammas: tuple[int, ...] | None = None
+    verification: str = "token"
+    bonus: str = "target"
+    drafter: str = "model"
+    score: str = "mean"
+    quantile: float = 0.2
+    rollback: float = 5.0
+    max_draft: int = 10
+
+    @property
+    def uses_gamma(self) -> bool:
+        """Whether the block size means anything to this method."""
+        return self.kind == "rule"
+
+    @property
+    def greedy_only(self) -> bool:
+        """Whether the method is defined at T = 0 only."""
+        return self.kind == "bild"
+
+    def settings(self) -> dict[str, Any]:
+        """What fixes this method, as it operates; JSON-ready, without the swept value."""
+        settings: dict[str, Any] = {"method": self.name, "label": self.label, "kind": self.kind}
+        if self.rule is not None:
+            settings["rule"] = self.rule.name
+            settings |= dict(self.rule.settings)
+            if self.kind == "rule":
+                settings["strict_prefix"] = self.rule.strict_prefix
+        return settings | {name: getattr(self, name) for name in _operative(self)}
+
+
+def _operative(method: Method) -> Sequence[str]:
+    """The names of the fields that make a difference to this method."""
+    if method.kind == "sequence_cascade":
+        return ("score", "quantile") if method.score == "quantile" else ("score",)
+    return [name for name in _OPTIONS[method.kind] if name != "strict_prefix"]
+
+
+def names() -> tuple[str, ...]:
+    """All method names, baselines first."""
+    cascades = (_TOKEN_CASCADE + name for name in choice_rules())
+    return ("target", "drafter", "sequence_cascade", *cascades, "bild", *rules.names())
+
+
+def choice_rules() -> tuple[str, ...]:
+    """The rules that choose one model per position, which a token-level cascade can use."""
+    return tuple(name for name in rules.names() if rules.REGISTRY[name].kind == "choice")
+
+
+def parse(description: str | Mapping[str, Any], *, alphas: Sequence[float] | None = None) -> Method:
+    """Reads a method's description, and checks all of it.
+
+    Args:
+        description: a name, or a mapping with `name` and any of `label`, `gammas`, the swept
+            values (`alphas`, `thresholds` or `fallbacks`), the rule's own parameters (`beta`),
+            and the options of the kind: `verification`, `bonus`, `strict_prefix` and `drafter`
+            for rules, `score` and `quantile` for the sequence cascade, `rollback` and
+            `max_draft` for BiLD.
+        alphas: values for every method that sweeps alpha and states none; the registry's grid
+            if None.
+
+    Returns:
+        the method.
+
+    Raises:
+        ValueError: an unknown name or option, or a value outside its range.
+    """
+    given = {"name": description} if isinstance(description, str) else dict(description)
+    name = given.pop("name", None)
+    if name is None:
+        raise ValueError(f"a method needs a 'name', got {dict(description)!r}")
+    if name not in names():
+        raise ValueError(rules.unknown("method", name, names()))
+    kind = _kind(name)
+    label, gammas = given.pop("label", None), given.pop("gammas", None)
+    fields: dict[str, Any] = {"name": name, "kind": kind}
+    fields["gammas"] = None if gammas is None else check_gammas(gammas)
+    rule = _take_rule(name, kind, given)
+    if rule is not None:
+        fields["rule"] = rule
+    parameter = {"sequence_cascade": _THRESHOLD, "bild": _FALLBACK}.get(kind)
+    if rule is not None:
+        parameter = rule.alpha
+    fields |= _take_values(name, parameter, given, alphas)
+    allowed = [option for option in _OPTIONS[kind] if option != "strict_prefix"]
+    for option, value in given.items():
+        if option not in allowed:
+            known = [*allowed, "label", "gammas"] + ([f"{parameter.name}s"] if parameter else [])
+            raise ValueError(rules.unknown(f"option of method {name!r}", option, known))
+        fields[option] = value
+    method = Method(label=label or _label(fields), **fields)
+    _check_options(method)
+    return method
+
+
+def _kind(name: str) -> str:
+    if name.startswith(_TOKEN_CASCADE):
+        return "token_cascade"
+    return name if name in _OPTIONS else "rule"
+
+
+def _take_rule(name: str, kind: str, given: dict[str, Any]) -> rules.Rule | None:
+    """Takes the rule's own arguments out of `given`, and makes the rule."""
+    if kind == "token_cascade":
+        return rules.get(name.removeprefix(_TOKEN_CASCADE))
+    if kind != "rule":
+        return None
+    own = [parameter.name for parameter in rules.REGISTRY[name].parameters]
+    arguments = {key: given.pop(key) for key in [*own, "strict_prefix"] if key in given}
+    return rules.get(name, **arguments)
+
+
+def _take_values(
+    name: str,
+    parameter: rules.Parameter | None,
+    given: dict[str, Any],
+    alphas: Sequence[float] | None,
+) -> dict[str, Any]:
+    if parameter is None:
+        return {}
+    values = given.pop(f"{parameter.name}s", None)
+    if values is None and parameter.name == "alpha":
+        values = alphas
+    if values is None:
+        values = parameter.grid or (parameter.default,)
+    values = (values,) if isinstance(values, int | float) else tuple(values)
+    if not values:
+        raise ValueError(f"method {name!r}: {parameter.name}s is empty, give at least one value")
+    checked = tuple(parameter.check(value, f"method {name!r}") for value in values)
+    return {"parameter": parameter, "values": checked}
+
+
+def check_gammas(gammas: int | Sequence[int]) -> tuple[int, ...]:
+    """The block sizes as a tuple; ValueError unless all are whole numbers of at least 1."""
+    gammas = (gammas,) if isinstance(gammas, int) else tuple(gammas)
+    for gamma in gammas:
+        if not isinstance(gamma, int) or isinstance(gamma, bool) or gamma < 1:
+            raise ValueError(f"gamma must be a whole number of at least 1, got {gamma!r}")
+    return gammas
+
+
+def _check_options(method: Method) -> None:
+    for option, known in [
+        ("verification", _VERIFICATIONS),
+        ("bonus", _BONUSES),
+        ("score", _SCORES),
+        ("drafter", _DRAFTERS),
+    ]:
+        value = getattr(method, option)
+        if value not in known:
+            raise ValueError(rules.unknown(f"{option} of method {method.name!r}", value, known))
+    if not 0 <= method.quantile <= 1:
+        raise ValueError(f"quantile must be between 0 and 1, got {method.quantile!r}")
+    if method.rollback < 0:
+        raise ValueError(f"rollback must not be negative, got {method.rollback!r}")
+    if not isinstance(method.max_draft, int) or method.max_draft < 1:
+        raise ValueError(f"max_draft must be a whole number of at least 1: {method.max_draft!r}")
+    if method.kind == "rule" and not method.rule.has_target_distribution:
+        for option, value in [("verification", "block"), ("bonus", "rule")]:
+            if getattr(method, option) == value:
+                raise ValueError(
+                    f"{option}={value!r} needs a rule with a target distribution, which "
+                    f"{method.name!r} has not; rules that have one: {', '.join(_with_target())}"
+                )
+
+
+def _with_target() -> list[str]:
+    return [name for name in rules.names() if rules.REGISTRY[name].has_target_distribution]
+
+
+def _label(fields: Mapping[str, Any]) -> str:
+    """The name, and whatever sets the method apart from its plainest form."""
+    notes = []
+    if fields.get("verification") == "block":
+        notes.append("block")
+    if fields.get("bonus") == "rule":
+        notes.append("bonus=rule")
+    if fields.get("drafter") == "prompt_lookup":
+        notes.append("prompt lookup")
+    if "score" in fields and fields["score"] != "mean":
+        notes.append(str(fields["score"]))
+    rule = fields.get("rule")
+    if rule is not None:
+        plain = dict(rules.REGISTRY[rule.name].settings) | {"strict_prefix": 0}
+        own = dict(rule.settings) | {"strict_prefix": rule.strict_prefix}
+        notes += [f"{name}={value}" for name, value in own.items() if value != plain[name]]
+    return fields["name"] + (f" ({', '.join(notes)})" if notes else "")
+
+
+Decoder = Callable[..., decoding.DecodeResult]
+
+
+def decoder(
+    method: Method, target: Any, drafter: Any, *, config: decoding.DecodeConfig, gamma: int
+) -> Decoder:
+    """A method as one function of arrays, to be jitted.
+
+    The swept value and the temperature are arguments of that function, so that one compilation
+    serves all of them.
+
+    Args:
+        method: what to run.
+        target: the target model.
+        drafter: the drafter model; not used with `drafter='prompt_lookup'`.
+        config: static decoding settings.
+        gamma: block size; ignored by methods that have none.
+
+    Returns:
+        `f(target_params, drafter_params, inputs [B, Li], keys [B], value [], temperature [],
+        row_mask [B]) -> DecodeResult`.
+    """
+
+    def decode(target_params, drafter_params, inputs, keys, value, temperature, row_mask):
+        sampling = {"temperature": temperature, "config": config, "row_mask": row_mask}
+        if method.kind == "target":
+            return decoding.autoregressive(target, target_params, inputs, keys, **sampling)
+        if method.kind == "drafter":
+            return decoding.autoregressive(
+                drafter, drafter_params, inputs, keys, role="drafter", **sampling
+            )
+        both = (target_params, drafter_params, inputs, keys)
+        if method.kind == "sequence_cascade":
+            return decoding.sequence_cascade(
+                target,
+                drafter,
+                *both,
+                threshold=value,
+                score=method.score,
+                quantile=method.quantile,
+                **sampling,
+            )
+        if method.kind == "token_cascade":
+            return decoding.token_cascade(
+                target, drafter, method.rule, *both, alpha=value, **sampling
+            )
+        if method.kind == "bild":
+            return decoding.bild(
+                target,
+                drafter,
+                *both,
+                fallback=value,
+                rollback=method.rollback,
+                max_draft=method.max_draft,
+                config=config,
+                row_mask=row_mask,
+            )
+        return decoding.speculative(
+            target,
+            decoding.PromptLookup()
+            if method.drafter == "prompt_lookup"
+            else decoding.ModelDrafter(drafter),
+            method.rule,
+            target_params,
+            None if method.drafter == "prompt_lookup" else drafter_params,
+            inputs,
+            keys,
+            alpha=value,
+            gamma=gamma,
+            verification=method.verification,
+            bonus=method.bonus,
+            **sampling,
+        )
+
+    return decode

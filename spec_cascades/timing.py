@@ -1,0 +1,65 @@
+"""Wall-clock of the steps that decoding is made of, each measured alone.
+
+The cost model of speculative decoding needs three times: a step of the drafter, a step of the
+target, and a verification of gamma + 1 tokens by the target.
+"""
+
+import functools
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+# Steps of the short and of the long run; what differs between them is the steps alone.
+_SHORT, _LONG = 4, 20
+
+
+@functools.partial(jax.jit, static_argnames=("model", "max_length", "width"))
+def _steps(model, params, inputs, count, *, max_length: int, width: int) -> jax.Array:
+    """Prefills, then calls `extend` `count` times with `width` tokens, each from the last."""
+
+    def step(i, carry):
+        cache, tokens = carry
+        start = jnp.full(inputs.shape[:1], (i * width) % (max_length - width + 1), jnp.int32)
+        logits, cache = model.extend(params, cache, tokens, start)
+        return cache, jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
+    cache = model.prefill(params, inputs, max_length)
+    tokens = jnp.zeros((inputs.shape[0], width), jnp.int32)
+    return jax.lax.fori_loop(0, count, step, (cache, tokens))[1]
+
+
+def step_seconds(
+    model: Any, params: Any, inputs: jax.Array, *, max_length: int, width: int, repeats: int = 3
+) -> float:
+    """Seconds of one `extend` call of `width` tokens, after compilation.
+
+    Prefill and dispatch cancel out: a short run is subtracted from a long one, the fastest of
+    `repeats` each.
+
+    Args:
+        model: model of the `models.interface`.
+        params: its parameters.
+        inputs: int32 [B, Li].
+        max_length: positions of the cache.
+        width: tokens per call.
+        repeats: runs to take the fastest of.
+
+    Returns:
+        seconds a call.
+    """
+    run = functools.partial(
+        _steps, model, params, inputs, max_length=max_length, width=min(width, max_length)
+    )
+    jax.block_until_ready(run(_SHORT))
+    fastest = {
+        count: min(_seconds(run, count) for _ in range(repeats)) for count in (_SHORT, _LONG)
+    }
+    return max(fastest[_LONG] - fastest[_SHORT], 1e-9) / (_LONG - _SHORT)
+
+
+def _seconds(run, count: int) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(run(count))
+    return time.perf_counter() - start
