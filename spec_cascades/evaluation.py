@@ -5,10 +5,11 @@ point is one method at one swept value, gamma, temperature and seed, on one task
 
 How latency is measured. Each point times its own decoding, batch by batch, after compilation and
 one discarded run. On `latency_batches` of the batches, spread evenly, the target alone decodes
-the same inputs, at the same temperature and seed, immediately before: `relative_latency` is the
-ratio of these two sums. So numerator and denominator were measured within the same seconds of the
-same process, whatever the machine did before, and a sweep that was killed and resumed (perhaps on
-a busier day) mixes nothing. Only `wall_clock_s` and `tokens_per_s` of points from different runs
+the same inputs at the same temperature and seed, once immediately before and once after:
+`relative_latency` is the ratio of the method's seconds to the mean of the target's two, summed
+over these batches. So numerator and denominator were measured within the same seconds of the same
+process, whatever the machine did before, and a sweep that was killed and resumed (perhaps on a
+busier day) mixes nothing. Only `wall_clock_s` and `tokens_per_s` of points from different runs
 should not be compared. The target's own line is measured the same way: how far it is from 1 is
 the noise of the measurement.
 """

@@ -154,7 +154,9 @@ def parse(description: str | Mapping[str, Any], *, alphas: Sequence[float] | Non
     allowed = [option for option in _OPTIONS[kind] if option != "strict_prefix"]
     for option, value in given.items():
         if option not in allowed:
-            known = [*allowed, "label", "gammas"] + ([f"{parameter.name}s"] if parameter else [])
+            own = [p.name for p in rule.parameters] + ["strict_prefix"] if kind == "rule" else []
+            known = [*allowed, *own, "label", "gammas"]
+            known += [f"{parameter.name}s"] if parameter else []
             raise ValueError(rules.unknown(f"option of method {name!r}", option, known))
         fields[option] = value
     method = Method(label=label or _label(fields), **fields)

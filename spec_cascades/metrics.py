@@ -234,7 +234,8 @@ def cost(counts: Counts, *, blocks: bool = True) -> dict[str, Any]:
         counts and figures by name.
     """
     plain = dataclasses.asdict(counts)
-    plain.pop("lengths")
+    del plain["lengths"]
+    plain["bonus_tokens"] = plain.pop("bonus")  # `bonus` is also the name of a setting
     plain["emitted"] = counts.emitted
     plain["verified_at"], plain["accepted_at"] = list(counts.verified_at), list(counts.accepted_at)
     figures = {

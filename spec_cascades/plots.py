@@ -1,7 +1,8 @@
 """The trade-off picture: quality against tokens per target call, and against relative latency."""
 
 import io
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 
 from spec_cascades import summary
 from spec_cascades.summary import Row
@@ -53,6 +54,7 @@ def draw(found: Sequence[Row]) -> dict[str, bytes]:
         for key, panel in summary.panels(found).items()
         for title, rows in _families(summary.title(key, panel), panel)
     ]
+    places = _places([rows for _, rows, _ in groups])
     style = {
         "font.size": 10,
         "axes.spines.top": False,
@@ -65,7 +67,7 @@ def draw(found: Sequence[Row]) -> dict[str, bytes]:
         )
         for pair, (title, rows, panel) in zip(axes, groups, strict=True):
             for axis, (name, label) in zip(pair, _AXES, strict=True):
-                _draw_panel(axis, rows, panel, name)
+                _draw_panel(axis, rows, panel, name, places)
                 axis.set_xlabel(label)
             pair[0].set_ylabel(panel[0]["quality_metric"])
             pair[0].set_title(title, loc="left", fontweight="bold", fontsize=11)
@@ -95,6 +97,19 @@ def _families(title: str, panel: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return groups
 
 
+def _places(groups: Sequence[Sequence[Row]]) -> dict[str, int]:
+    """A number for each label, hence a colour: the same in all panels, distinct within each."""
+    places: dict[str, int] = {}
+    for rows in groups:
+        labels = list(dict.fromkeys(row["label"] for row in rows))
+        taken = {places[label] for label in labels if label in places}
+        for label in labels:
+            if label not in places:
+                places[label] = next(i for i in itertools.count() if i not in taken)
+                taken.add(places[label])
+    return places
+
+
 def _lines(rows: Sequence[Row]) -> dict[tuple[str, int | None], list[Row]]:
     """Rows that a line connects: one method at one gamma, in the order of the swept value."""
     lines: dict[tuple[str, int | None], list[Row]] = {}
@@ -103,7 +118,9 @@ def _lines(rows: Sequence[Row]) -> dict[tuple[str, int | None], list[Row]]:
     return lines
 
 
-def _draw_panel(axis, rows: Sequence[Row], panel: Sequence[Row], name: str) -> None:
+def _draw_panel(
+    axis, rows: Sequence[Row], panel: Sequence[Row], name: str, places: Mapping[str, int]
+) -> None:
     for kind, style in (("target", "--"), ("drafter", ":")):
         row = summary.reference(panel, kind)
         if row is None:
@@ -114,13 +131,12 @@ def _draw_panel(axis, rows: Sequence[Row], panel: Sequence[Row], name: str) -> N
         if row[name] is not None:
             axis.plot(row[name], row["quality"], "*", color="0.35", markersize=11, zorder=4)
     lines = _lines(rows)
-    labels = list(dict.fromkeys(label for label, _ in lines))
     gammas = sorted({gamma for _, gamma in lines if gamma is not None})
     for (label, gamma), line in lines.items():
         shown = sorted((row for row in line if row[name] is not None), key=_value)
         if not shown:
             continue
-        place = labels.index(label)
+        place = places[label]
         several = gamma is not None and len(gammas) > 1
         axis.errorbar(
             [row[name] for row in shown],

@@ -208,16 +208,18 @@ class Sweep:
         timed = set(_spread(len(batches), self.latency_batches))
         decoded, seconds, pairs, compile_s = [], [], [], 0.0
         for number, batch in enumerate(batches):
-            arguments = self._arguments(point, batch)
+            arguments = jax.block_until_ready(self._arguments(point, batch))
             run, spent = self._executable(point, arguments)
             compile_s += spent
             if number in timed:
                 run_reference, spent = self._executable(reference, arguments)
                 compile_s += spent
-                target_s = _seconds(run_reference, arguments)[1]
-            result, method_s = _seconds(run, arguments)
-            if number in timed:
-                pairs.append((method_s, target_s))
+                before = _seconds(run_reference, arguments)[1]
+                result, method_s = _seconds(run, arguments)
+                after = _seconds(run_reference, arguments)[1]
+                pairs.append((method_s, (before + after) / 2))
+            else:
+                result, method_s = _seconds(run, arguments)
             decoded.append(result)
             seconds.append(method_s)
             if bar is not None:
@@ -270,11 +272,13 @@ class Sweep:
             [prediction["prediction"] for prediction in predictions],
         )
         cost = metrics.cost(counts, blocks=point.method.kind in ("rule", "bild"))
-        line = {
+        settings = {
             "id": point.id,
             **point.settings(),
             "top_k": self.config.top_k,
             "top_p": self.config.top_p,
+        }
+        figures = {
             "quality_metric": quality.metric,
             "quality": quality.value,
             "quality_se": quality.standard_error,
@@ -289,7 +293,9 @@ class Sweep:
             "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
             "version": spec_cascades.__version__,
         }
-        return line, predictions
+        overwritten = settings.keys() & figures.keys()
+        assert not overwritten, f"figures {overwritten} would hide settings of the same name"
+        return settings | figures, predictions
 
     def _predictions(self, data: TaskData, decoded) -> list[dict[str, Any]]:
         vocabulary = self.models.vocabulary

@@ -11,8 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-# Steps of the short and of the long run; what differs between them is the steps alone.
-_SHORT, _LONG = 4, 20
+# A short run has so many steps; a long one as many more as it takes to last this much longer.
+_SHORT, _MOST = 4, 1024
+_ENOUGH_S = 0.03
 
 
 @functools.partial(jax.jit, static_argnames=("model", "max_length", "width"))
@@ -53,10 +54,14 @@ def step_seconds(
         _steps, model, params, inputs, max_length=max_length, width=min(width, max_length)
     )
     jax.block_until_ready(run(_SHORT))
-    fastest = {
-        count: min(_seconds(run, count) for _ in range(repeats)) for count in (_SHORT, _LONG)
-    }
-    return max(fastest[_LONG] - fastest[_SHORT], 1e-9) / (_LONG - _SHORT)
+    more = 16
+    while True:
+        short, long = (
+            min(_seconds(run, count) for _ in range(repeats)) for count in (_SHORT, _SHORT + more)
+        )
+        if long - short > _ENOUGH_S or more >= _MOST:
+            return max(long - short, 1e-9) / more
+        more *= 4
 
 
 def _seconds(run, count: int) -> float:

@@ -1,0 +1,30 @@
+"""A pair of tiny random T5 models over bytes and a task for them, shared by the job's tests."""
+
+import json
+
+import jax
+
+LENGTH = 12
+
+
+def make_pair(folder):
+    """Writes `target` and `drafter`, two model folders that mostly agree."""
+    from spec_cascades import checkpoints
+    from spec_cascades.models.t5 import T5, T5Config
+    from spec_cascades.tasks import vocabularies
+
+    vocabulary = vocabularies.load("byte")
+    config = dict(num_heads=2, head_dim=8, num_encoder_layers=1, num_decoder_layers=1)
+    for seed, (name, width) in enumerate([("target", 32), ("drafter", 16)]):
+        model = T5(T5Config(vocab_size=384, emb_dim=width, mlp_dim=2 * width, **config))
+        params = jax.tree.map(lambda x: 3 * x, model.init(jax.random.key(seed)))
+        checkpoints.save(folder / name, model, params, vocabulary)
+
+
+def make_data(path, count=10):
+    """Writes a JSON lines file of inputs of several lengths."""
+    lines = [
+        json.dumps({"inputs": f"number {i} " * (1 + i % 3), "targets": f"it is {i}"})
+        for i in range(count)
+    ]
+    path.write_text("\n".join(lines) + "\n")
