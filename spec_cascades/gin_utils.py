@@ -91,15 +91,12 @@ def call(name: str, **arguments: Any) -> Any:
 
 def check_bound(name: str, given: Sequence[str] | dict = ()) -> None:
     """Raises ValueError if a required argument of a job has neither binding nor value."""
-    try:
-        bound = gin.get_bindings(name)
-    except Exception as error:
-        raise ValueError(_explain(error, name)) from error
+    values = bound(name)
     for parameter in inspect.signature(_plain[name]).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD or parameter.default is not parameter.empty:
-            missing = bound.get(parameter.name) is gin.REQUIRED
+            missing = values.get(parameter.name) is gin.REQUIRED
         else:
-            missing = bound.get(parameter.name, gin.REQUIRED) is gin.REQUIRED
+            missing = values.get(parameter.name, gin.REQUIRED) is gin.REQUIRED
         if missing and parameter.name not in given:
             raise ValueError(
                 f"{name}.{parameter.name} has no value: bind it in a gin file, or by "
@@ -108,8 +105,11 @@ def check_bound(name: str, given: Sequence[str] | dict = ()) -> None:
 
 
 def bound(name: str) -> dict[str, Any]:
-    """What is bound of a configurable's arguments."""
-    return gin.get_bindings(name)
+    """What is bound of a configurable's arguments, macros and references resolved."""
+    try:
+        return gin.get_bindings(name)
+    except Exception as error:
+        raise ValueError(_explain(error, name)) from error
 
 
 def operative_config() -> str:

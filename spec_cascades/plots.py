@@ -71,9 +71,7 @@ def draw(found: Sequence[Row]) -> dict[str, bytes]:
                 axis.set_xlabel(label)
             pair[0].set_ylabel(panel[0]["quality_metric"])
             pair[0].set_title(title, loc="left", fontweight="bold", fontsize=11)
-            pair[1].legend(
-                loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9
-            )
+            pair[1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
         pictures = {}
         for kind in ("png", "svg"):
             content = io.BytesIO()

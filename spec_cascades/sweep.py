@@ -299,9 +299,7 @@ class Sweep:
 
     def _predictions(self, data: TaskData, decoded) -> list[dict[str, Any]]:
         vocabulary = self.models.vocabulary
-        rows = [
-            list(zip(d.tokens, d.lengths, d.finish, d.origins, strict=True)) for d in decoded
-        ]
+        rows = [list(zip(d.tokens, d.lengths, d.finish, d.origins, strict=True)) for d in decoded]
         ordered = batching.in_input_order(data.batches, rows)
         predictions = []
         for example, (tokens, length, finish, origins) in zip(data.examples, ordered, strict=True):

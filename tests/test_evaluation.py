@@ -27,6 +27,20 @@ def home(tmp_path_factory):
     return home
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compilation_cache(tmp_path_factory):
+    """Equal programs of different tests are compiled once."""
+    old = (
+        jax.config.jax_compilation_cache_dir,
+        jax.config.jax_persistent_cache_min_compile_time_secs,
+    )
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path_factory.mktemp("cache")))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    yield
+    jax.config.update("jax_compilation_cache_dir", old[0])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", old[1])
+
+
 @pytest.fixture(autouse=True)
 def one_device(monkeypatch):
     make_mesh = partitioning.make_mesh
@@ -77,9 +91,7 @@ def test_settings_are_echoed_and_figures_add_up(finished):
     for point in points:
         assert point["task"] == "tiny_task"
         assert point["rows"] == 10
-        assert (
-            point["emitted"] == point["accepted"] + point["corrected"] + point["bonus_tokens"]
-        )
+        assert point["emitted"] == point["accepted"] + point["corrected"] + point["bonus_tokens"]
         assert point["relative_latency"] > 0 and point["wall_clock_s"] > 0
         assert 0 <= point["quality"] <= 100 and point["quality_metric"] == "bleu"
     rule = [point for point in points if point["method"] == "token_v3"]
