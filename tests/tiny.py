@@ -18,12 +18,16 @@ def make_pair(folder):
     config = dict(num_heads=2, head_dim=8, num_encoder_layers=1, num_decoder_layers=1)
     for seed, (name, width) in enumerate([("target", 32), ("drafter", 16)]):
         model = T5(T5Config(vocab_size=384, emb_dim=width, mlp_dim=2 * width, **config))
-        rng = np.random.default_rng(seed)  # jax would compile every little step
-        params = jax.tree.map(
-            lambda x: rng.normal(size=x.shape).astype(np.float32) * x.shape[0] ** -0.5,
-            jax.eval_shape(model.init, jax.random.key(0)),
-        )
-        checkpoints.save(folder / name, model, params, vocabulary)
+        checkpoints.save(folder / name, model, _random_params(model, seed), vocabulary)
+
+
+def _random_params(model, seed):
+    """Random parameters by numpy: jax would compile every little step of `model.init`."""
+    rng = np.random.default_rng(seed)
+    return jax.tree.map(
+        lambda x: rng.normal(size=x.shape).astype(np.float32) * x.shape[0] ** -0.5,
+        jax.eval_shape(model.init, jax.random.key(0)),
+    )
 
 
 def make_data(path, count=10):
