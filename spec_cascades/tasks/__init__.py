@@ -11,7 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # ruff: noqa: E402 (the setting above must stand before TensorFlow is imported)
 import tensorflow as tf
 
-from spec_cascades.tasks import quality, vocabularies
+from spec_cascades.tasks import demo, quality, vocabularies
 from spec_cascades.tasks.datasets import (
     Example,
     examples,
@@ -27,6 +27,8 @@ try:
     tf.config.set_visible_devices([], "TPU")
 except (RuntimeError, ValueError):
     pass  # someone has initialised TensorFlow's devices already
+
+demo.register()
 
 __all__ = [
     "Example",

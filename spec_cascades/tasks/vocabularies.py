@@ -29,10 +29,10 @@ def train_sentencepiece(
     path: str | os.PathLike,
     size: int,
     *,
+    model_type: str = "unigram",
     byte_fallback: bool = False,
-    seed_size: int | None = None,
 ) -> seqio.SentencePieceVocabulary:
-    """Trains a unigram SentencePiece model and writes it to `path`.
+    """Trains a SentencePiece model and writes it to `path`.
 
     Digits are pieces of their own, which makes arithmetic learnable and keeps numbers out of the
     vocabulary.
@@ -41,10 +41,9 @@ def train_sentencepiece(
       lines: training text; a line break inside a line ends a sentence.
       path: the file to write, by custom `*.model`.
       size: number of pieces, the three special ones (and 256 bytes, with `byte_fallback`) included.
+      model_type: 'unigram' (as T5) or 'bpe', which keeps more words whole in a small vocabulary.
       byte_fallback: spell characters that the vocabulary lacks as UTF-8 bytes rather than as
         unknown. Costs 256 pieces.
-      seed_size: number of candidate pieces that training starts from (SentencePiece's default:
-        1,000,000).
 
     Returns:
       The vocabulary, loaded from `path`.
@@ -54,13 +53,14 @@ def train_sentencepiece(
     """
     import sentencepiece
 
-    options = {} if seed_size is None else {"seed_sentencepiece_size": seed_size}
+    if model_type not in ("unigram", "bpe"):
+        raise ValueError(f"model_type '{model_type}': 'unigram' or 'bpe' is expected")
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines),
             model_writer=model,
-            model_type="unigram",
+            model_type=model_type,
             vocab_size=size,
             pad_id=PAD_ID,
             eos_id=EOS_ID,
@@ -72,7 +72,6 @@ def train_sentencepiece(
             normalization_rule_name="nmt_nfkc",
             num_threads=1,  # several threads give slightly different scores from run to run
             minloglevel=2,
-            **options,
         )
     except (RuntimeError, StopIteration) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else "there is no text"

@@ -1,0 +1,32 @@
+"""Trains the demo's vocabulary: `python -m spec_cascades.tasks.build_demo_vocabulary [OUTPUT]`.
+
+The text is the first training examples of both demo tasks, so the result is the same wherever it is run.
+"""
+
+import itertools
+import os
+import sys
+
+from spec_cascades.tasks import reasoning, translation, vocabularies
+
+SIZE = 1200
+_EXAMPLES = 12_000
+
+
+def lines() -> list[str]:
+    """The training text: inputs and targets of both tasks."""
+    tasks = (translation, reasoning)
+    pairs = (task.example("train", index) for task in tasks for index in range(_EXAMPLES))
+    return list(itertools.chain.from_iterable(pairs))
+
+
+def main(arguments: list[str]) -> None:
+    """Writes the vocabulary to the given path, by default the one that is shipped."""
+    default = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "demo.model")
+    path = arguments[0] if arguments else default
+    vocabulary = vocabularies.train_sentencepiece(lines(), path, SIZE, model_type="bpe")
+    print(f"{path}: {vocabulary.vocab_size} pieces, {os.path.getsize(path):,} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,19 @@
+"""Registers the demo: `demo_translation`, `demo_reasoning`, and `demo`, a mixture of both at equal rates."""
+
+import seqio
+
+from spec_cascades.tasks import reasoning, registry, translation, vocabularies
+
+
+def register() -> None:
+    """Registers both tasks and the mixture, unless that has been done."""
+    if "demo" in seqio.MixtureRegistry.names():
+        return
+    vocabulary = vocabularies.load("demo")
+    registry.add_task(
+        "demo_translation", translation.example, translation.SIZES, vocabulary, ("bleu",)
+    )
+    registry.add_task(
+        "demo_reasoning", reasoning.example, reasoning.SIZES, vocabulary, ("accuracy",)
+    )
+    seqio.MixtureRegistry.add("demo", ["demo_translation", "demo_reasoning"], default_rate=1.0)
