@@ -73,7 +73,9 @@ def working(
     greedy = temperature <= GREEDY_TEMPERATURE
 
     def sampled(logits):
-        scaled = logits / jnp.where(greedy, 1.0, temperature)[..., None]
+        # From the largest logit down: scaled, every real logit then stays above `MASKED`.
+        below = logits - logits.max(axis=-1, keepdims=True)
+        scaled = below / jnp.where(greedy, 1.0, temperature)[..., None]
         return jax.nn.softmax(_filter(scaled, top_k, top_p), axis=-1)
 
     def mixed(logits):
