@@ -1,6 +1,8 @@
 """Examples for evaluation and batches for training, both through SeqIO."""
 
+import atexit
 import dataclasses
+import weakref
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -114,7 +116,35 @@ def training_dataset(
     """
     dataset = _converted(task, split, lengths, shuffle=True, seed=seed, repeat=True, shard=shard)
     dataset = dataset.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
-    return dataset.as_numpy_iterator()
+    return _Batches(dataset)
+
+
+class _Batches(Iterator[Batch]):
+    """Iterates over a dataset, and lets go of it before Python shuts down.
+
+    TensorFlow's threads call back into Python for more examples. One that does so while the
+    interpreter is being taken down never returns, and the process would not end.
+    """
+
+    def __init__(self, dataset):
+        self._batches = dataset.as_numpy_iterator()
+        _open.add(self)
+
+    def __next__(self) -> Batch:
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Ends the background threads."""
+        self._batches = iter(())
+
+
+_open: "weakref.WeakSet[_Batches]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for batches in list(_open):
+        batches.close()
 
 
 def validation_dataset(
