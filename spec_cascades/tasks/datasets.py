@@ -168,7 +168,7 @@ def validation_dataset(
         dataset = dataset.take(num_examples)
 
     def padded() -> Iterator[Batch]:
-        for batch in dataset.batch(batch_size).as_numpy_iterator():
+        for batch in _Batches(dataset.batch(batch_size)):
             missing = batch_size - len(batch["encoder_input_tokens"])
             yield {key: np.pad(value, ((0, missing), (0, 0))) for key, value in batch.items()}
 

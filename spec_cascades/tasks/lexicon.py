@@ -845,7 +845,7 @@ small/smaller klein kleiner
 friendly/friendlier freundlich freundlicher = nett netter
 tired müde:müd
 happy/happier glücklich glücklicher
-clever klug klüger = schlau schlauer
+clever/more_clever klug klüger = schlau schlauer
 sick krank
 rich/richer reich reicher
 poor/poorer arm ärmer
@@ -880,7 +880,7 @@ dangerous/more_dangerous gefährlich gefährlicher
 fast/faster schnell schneller
 gray grau
 tame zahm
-clever klug klüger = schlau schlauer
+clever/more_clever klug klüger = schlau schlauer
 """
 
 THING_ADJECTIVES = """

@@ -463,11 +463,16 @@ def _beside(dice: Dice) -> Words:
     return f"{english} {phrase.english}", contract(german, phrase.german[DATIVE])
 
 
-def _company(dice: Dice) -> Words:
-    """With the dog, for the mother, without the key: prepositions that govern one case."""
+def _company(dice: Dice, *, beneficiary: bool = True) -> Words:
+    """With the dog, for the mother, without the key: prepositions that govern one case.
+
+    Args:
+      dice: source of choices.
+      beneficiary: whether "for" is among them. "Wait for" would not be "warten für".
+    """
     english, german, case = dice.weighted(
-        (("with", "mit", DATIVE), ("for", "für", ACCUSATIVE), ("without", "ohne", ACCUSATIVE)),
-        (0.55, 0.85, 1.0),
+        (("with", "mit", DATIVE), ("without", "ohne", ACCUSATIVE), ("for", "für", ACCUSATIVE)),
+        (0.55, 0.7, 1.0) if beneficiary else (0.75, 1.0, 1.0),
     )
     if dice.chance(0.3):
         phrase = _noun_phrase(dice, "ANIMALS", _NOUNS["ANIMALS"], definite=True, adjective=0.15)
@@ -811,7 +816,7 @@ def _intransitive(dice: Dice, subject: Phrase, detail: float) -> dict:
     if dice.chance(0.7):
         settings["place"] = _place(dice)
     if dice.chance(0.25 * detail):
-        settings["company"] = _company(dice)
+        settings["company"] = _company(dice, beneficiary=False)
     return settings
 
 
@@ -1018,7 +1023,7 @@ def _copula(dice: Dice) -> Words:
     subject = _noun_phrase(dice, kind, _NOUNS[kind], definite=dice.chance(0.8), adjective=0.2)
     adjective = dice.skewed(_ADJECTIVES[_ADJECTIVES_OF.get(kind, "THING")])
     predicative, _, comparative = dice.synonym(adjective.german)
-    if comparative and dice.chance(0.4):
+    if comparative and adjective.comparative and dice.chance(0.4):
         other = _noun_phrase(dice, kind, _NOUNS[kind], definite=True, adjective=0.15)
         predicate = (
             f"{adjective.comparative} than {other.english}",
