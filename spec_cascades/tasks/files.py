@@ -22,6 +22,7 @@ Pair = tuple[str, str]
 def register_file_task(
     name: str,
     *,
+    folder: str | os.PathLike = "",
     train: Paths | None = None,
     validation: Paths | None = None,
     test: Paths | None = None,
@@ -37,6 +38,7 @@ def register_file_task(
 
     Args:
       name: task name: letters, digits, `_`, `:`, `/`, `.`.
+      folder: where the relative paths of the splits start; the working folder by default.
       train: the split's file, one JSON object a line; or a pair of files (inputs, targets) of
         parallel lines. Files whose name ends in `.gz` are unpacked.
       validation: as `train`.
@@ -64,7 +66,7 @@ def register_file_task(
         metrics = (metrics,)
     splits = {
         split: read_pairs(
-            path,
+            _inside(folder, path),
             input_field=input_field,
             target_field=target_field,
             input_prefix=input_prefix,
@@ -81,6 +83,12 @@ def register_file_task(
         vocabulary=vocabulary,
         metrics=metrics,
     )
+
+
+def _inside(folder: str | os.PathLike, path: Paths) -> Paths:
+    if isinstance(path, str | os.PathLike):
+        return os.path.join(folder, path)
+    return [os.path.join(folder, p) for p in path]
 
 
 def read_pairs(
