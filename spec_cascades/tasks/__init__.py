@@ -3,23 +3,26 @@
 Importing this package imports TensorFlow (SeqIO needs it) and registers the demo's tasks.
 """
 
-import os
+from spec_cascades.tasks import quiet
 
-# TensorFlow announces the machine's CPU features and the absence of a GPU on standard error.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+with quiet.native_messages():
+    import tensorflow as tf
 
-# ruff: noqa: E402 (the setting above must stand before TensorFlow is imported)
-import tensorflow as tf
-
-from spec_cascades.tasks import demo, quality, vocabularies
-from spec_cascades.tasks.datasets import (
-    Example,
-    examples,
-    training_dataset,
-    validation_dataset,
-)
-from spec_cascades.tasks.files import register_file_task
-from spec_cascades.tasks.registry import check_split, get_task, metrics, primary_metric, vocabulary
+    from spec_cascades.tasks import demo, quality, vocabularies
+    from spec_cascades.tasks.datasets import (
+        Example,
+        examples,
+        training_dataset,
+        validation_dataset,
+    )
+    from spec_cascades.tasks.files import register_file_task
+    from spec_cascades.tasks.registry import (
+        check_split,
+        get_task,
+        metrics,
+        primary_metric,
+        vocabulary,
+    )
 
 try:
     # TensorFlow only reads data here: leave the accelerators to JAX.

@@ -1,6 +1,8 @@
 """Trains the demo's vocabulary: `python -m spec_cascades.tasks.build_demo_vocabulary [OUTPUT]`.
 
-The text is the first training examples of both demo tasks, so the result is the same wherever it is run.
+The text is the first training examples of both demo tasks, so the result is the same wherever it is
+run. A model is tied to its vocabulary: with a new one, train the demo's models anew. (The shipped
+file is older than the last corrections of the grammar, and so differs in a few rare pieces.)
 """
 
 import itertools

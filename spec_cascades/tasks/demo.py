@@ -1,4 +1,4 @@
-"""Registers the demo: `demo_translation`, `demo_reasoning`, and `demo`, a mixture of both at equal rates."""
+"""Registers `demo_translation`, `demo_reasoning`, and `demo`, a mixture of both."""
 
 import seqio
 
@@ -6,7 +6,7 @@ from spec_cascades.tasks import reasoning, registry, translation, vocabularies
 
 
 def register() -> None:
-    """Registers both tasks and the mixture, unless that has been done."""
+    """Registers both tasks and the mixture at equal rates, unless that has been done."""
     if "demo" in seqio.MixtureRegistry.names():
         return
     vocabulary = vocabularies.load("demo")

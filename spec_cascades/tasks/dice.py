@@ -1,4 +1,4 @@
-"""Random choices for the demo's generators: fast, and the same on every platform and Python version."""
+"""Random choices for the demo's generators: fast, and the same everywhere."""
 
 import random
 from collections.abc import Sequence
@@ -8,8 +8,10 @@ T = TypeVar("T")
 
 
 class Dice:
-    """Draws by `random.Random.random` alone, the one method whose sequence Python guarantees for an
-    integer seed.
+    """Draws that depend on the seed alone.
+
+    Everything rests on `random.Random.random`, the one method whose sequence for an integer seed
+    Python guarantees from version to version.
 
     Args:
       seed: of this stream.

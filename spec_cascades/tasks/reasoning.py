@@ -1,9 +1,11 @@
 """`demo_reasoning`: arithmetic word problems of two to four steps, in the manner of GSM8K.
 
-A problem is a story of amounts: someone starts with things in a few places, gains, gives away, buys and shares, and some sentences
-say what does not matter. The answer works it out, one equation a step, and ends in a marked result: `4*6=24 24-5=19 #### 19`.
+A problem is a story of amounts: someone has things, gains, gives away, buys and shares, and some
+sentences say what does not matter. The answer works it out, one equation a step, and ends in a
+marked result: `4*6=24 24-5=19 #### 19`.
 
-An example is a function of its split and index; splits are disjoint by construction, as in `translation`.
+An example is a function of its split and index; splits are disjoint by construction, as in
+`translation`.
 """
 
 import dataclasses

@@ -11,31 +11,63 @@ sentence may belong to is decided by a checksum of its English text.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from spec_cascades.tasks import lexicon, splits
+from spec_cascades.tasks import splits
 from spec_cascades.tasks.dice import Dice
-from spec_cascades.tasks.morphology import (
+from spec_cascades.tasks.grammar.clauses import (
+    Clause,
+    english_clause,
+    english_infinitive,
+    german_infinitive,
+    german_main,
+    german_question,
+    german_subordinate,
+)
+from spec_cascades.tasks.grammar.morphology import (
     ACCUSATIVE,
     DATIVE,
-    FINITE,
-    FIRST,
     GENITIVE,
     NOMINATIVE,
-    PLURAL,
-    SECOND,
     THIRD,
     Determiner,
-    EnglishVerb,
-    GermanNoun,
-    GermanVerb,
     contract,
-    english_phrase,
     english_verb,
     german_phrase,
     german_verb,
-    relative_pronoun,
+)
+from spec_cascades.tasks.grammar.phrases import (
+    NAMES,
+    THE,
+    THEM,
+    TWO_WAY,
+    Phrase,
+    company,
+    definite_person,
+    direction,
+    draw_adjectives,
+    noun_phrase,
+    object_pronoun,
+    person,
+    place,
+    resume,
+    time,
+)
+from spec_cascades.tasks.grammar.words import (
+    CONTROL,
+    DATIVE_VERBS,
+    DITRANSITIVE,
+    FREQUENCY,
+    INTRANSITIVE,
+    MANNER,
+    MOTION,
+    NOUNS,
+    SAYING,
+    STATIVE,
+    TRANSITIVE,
+    Verb,
+    Words,
+    adjectives_of,
 )
 
 PREFIX = "German: "
@@ -43,447 +75,10 @@ SIZES = {"train": 200_000, "validation": 512, "test": 512}
 _SEED = 20_250_401
 _MOST_CHARACTERS = 110
 
-Words = tuple[str, str]  # English, German
-
-
-# The lexicon, parsed.
-
-
-@dataclasses.dataclass(frozen=True)
-class Noun:
-    """An English noun with its German renderings, the usual one first."""
-
-    singular: str
-    plural: str
-    german: tuple[GermanNoun, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Adjective:
-    """An adjective with its German renderings (predicative, stem, comparative or '')."""
-
-    english: str
-    comparative: str
-    german: tuple[tuple[str, str, str], ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Verb:
-    """A verb with its German renderings and the nouns it takes as object."""
-
-    english: EnglishVerb
-    german: tuple[GermanVerb, ...]
-    objects: tuple[tuple[str, tuple[Noun, ...]], ...] = ()
-    moves_particle: bool = False
-
-
-def _lines(table: str) -> list[str]:
-    return table.strip().split("\n")
-
-
-def _noun(line: str, modifier: Words = ("", "")) -> Noun:
-    first, *others = line.split(" = ")
-    english, first = first.split(" ", 1)
-    singular, _, plural = english.replace("_", " ").partition("/")
-    german = []
-    for text in [first, *others]:
-        word, gender, *rest = text.split()
-        many = rest[0] if rest else ""
-        if modifier[1]:
-            word, many = modifier[1] + word.lower(), modifier[1] + many.lower()
-        german.append(GermanNoun(word, gender, many, "weak" in rest))
-    before = f"{modifier[0]} " if modifier[0] else ""
-    return Noun(before + singular, before + (plural or singular + "s"), tuple(german))
-
-
-def _adjective(line: str) -> Adjective:
-    first, *others = line.split(" = ")
-    english, first = first.split(" ", 1)
-    word, _, comparative = english.partition("/")
-    german = []
-    for text in [first, *others]:
-        base, *higher = text.split()
-        predicative, _, stem = base.partition(":")
-        german.append((predicative, stem or predicative, higher[0] if higher else ""))
-    return Adjective(word, comparative.replace("_", " "), tuple(german))
-
-
-def _pairs(table: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    pairs = [line.split(" | ") for line in _lines(table)]
-    return tuple((english, tuple(german.split(" = "))) for english, german in pairs)
-
-
-def _nouns() -> dict[str, tuple[Noun, ...]]:
-    names = (
-        "PERSONS ANIMALS FOOD BAKED READING FLAT STANDING SUPPORTS THINGS MACHINES BREAKABLE OPENABLE CLOTHES VEHICLES "
-        "BUILDINGS ROOMS DRINKS MASS_FOOD VESSELS VEGETABLES FRUIT PACKED HANGING TALES LETTERS"
-    )
-    nouns = {name: tuple(map(_noun, _lines(getattr(lexicon, name)))) for name in names.split()}
-    for name, modifiers, heads in lexicon.COMPOUNDS:
-        before = [line.rsplit(" ", 1) for line in _lines(modifiers)]
-        nouns[name] = tuple(
-            _noun(head, (english.replace("_", " "), german))
-            for head in _lines(heads)
-            for english, german in before
-        )
-    return nouns
-
-
-_NOUNS = _nouns()
-
-
-def _verb(line: str) -> Verb:
-    english, german, *objects = line.split(" | ")
-    classes = objects[0].split() if objects else []
-    return Verb(
-        english=english_verb(*english.split()),
-        german=tuple(german_verb(*text.split()) for text in german.split(" = ")),
-        objects=tuple((name, _NOUNS.get(name, ())) for name in classes),
-        moves_particle="_" in english and not english.startswith(("look_", "listen_")),
-    )
-
-
-def _verbs(table: str) -> tuple[Verb, ...]:
-    return tuple(map(_verb, _lines(table)))
-
-
-_TRANSITIVE = _verbs(lexicon.TRANSITIVE)
-_DATIVE = _verbs(lexicon.DATIVE)
-_DITRANSITIVE = _verbs(lexicon.DITRANSITIVE)
-_INTRANSITIVE = _verbs(lexicon.INTRANSITIVE)
-_MOTION = _verbs(lexicon.MOTION)
-_CONTROL = _verbs(lexicon.CONTROL)
-_SAYING = _verbs(lexicon.SAYING)
-
-# English verbs without a progressive.
-_STATIVE = ("need", "love", "know", "believe", "trust", "belong", "hope")
-
-_TIMES = {
-    "present": _pairs(lexicon.TIMES_PRESENT),
-    "past": _pairs(lexicon.TIMES_PAST),
-    "future": _pairs(lexicon.TIMES_FUTURE),
-}
-_FREQUENCY = _pairs(lexicon.FREQUENCY)
-_MANNER = _pairs(lexicon.MANNER)
-
-_ADJECTIVES = {
-    name: tuple(map(_adjective, _lines(getattr(lexicon, f"{name}_ADJECTIVES"))))
-    for name in ("PERSON", "ANIMAL", "THING", "FOOD", "READING")
-}
-_ADJECTIVES_OF = {
-    **dict.fromkeys(("PERSONS", "staff"), "PERSON"),
-    "ANIMALS": "ANIMAL",
-    **dict.fromkeys(("READING", "texts", "TALES", "LETTERS"), "READING"),
-    **dict.fromkeys(
-        ("FOOD", "BAKED", "dishes", "cakes", "DRINKS", "MASS_FOOD", "VEGETABLES", "FRUIT"), "FOOD"
-    ),
-}
-
-_THE = Determiner("the", "d", "der")
-_A = Determiner("a", "ein", "ein")
-_NO_ARTICLE = Determiner("", "", "none")
-_KEIN = Determiner("a", "kein", "ein")
-_KEIN_BARE = Determiner("", "kein", "ein")
-_THIS = Determiner("this", "dies", "dieser", english_plural="these")
-_EVERY = Determiner("every", "jed", "dieser")
-_POSSESSIVES = (
-    Determiner("my", "mein", "ein"),
-    Determiner("his", "sein", "ein"),
-    Determiner("her", "ihr", "ein"),
-    Determiner("your", "dein", "ein"),
-    Determiner("our", "unser", "ein"),
-    Determiner("their", "ihr", "ein"),
-)
-_NUMBERS = tuple(Determiner("", de, "none", english_plural=en) for en, de in lexicon.NUMBERS)
-_MANY = Determiner("", "viele", "none", english_plural="many")
-
-
-# Noun phrases.
-
-
-@dataclasses.dataclass(frozen=True)
-class Phrase:
-    """A noun phrase in both languages.
-
-    Attributes:
-      english: subject form.
-      english_object: object form, which differs for pronouns.
-      german: forms by case.
-      agreement: column of the verb's finite forms.
-      definite: whether German may move it before the adverbials.
-      pronoun: (English subject, English object, German nominative, German accusative) that resumes
-        it, or None.
-      is_pronoun: whether it is one itself.
-      relative: German relative pronouns (nominative, accusative), or None.
-      negated: the phrase with "no" for "a", where it is indefinite.
-    """
-
-    english: str
-    english_object: str
-    german: tuple[str, str, str, str]
-    agreement: int
-    definite: bool
-    pronoun: tuple[str, str, str, str] | None = None
-    is_pronoun: bool = False
-    relative: tuple[str, str] | None = None
-    negated: "Phrase | None" = None
-
-
-def _fixed(english: str, obj: str, agreement: int, *german: str) -> Phrase:
-    return Phrase(english, obj, (*german, ""), agreement, True, is_pronoun=True)
-
-
-_PRONOUNS = (
-    _fixed("he", "him", THIRD, "er", "ihn", "ihm"),
-    _fixed("she", "her", THIRD, "sie", "sie", "ihr"),
-    _fixed("I", "me", FIRST, "ich", "mich", "mir"),
-    _fixed("they", "them", PLURAL, "sie", "sie", "ihnen"),
-    _fixed("we", "us", PLURAL, "wir", "uns", "uns"),
-    _fixed("you", "you", SECOND, "du", "dich", "dir"),
-)
-_THEM = _PRONOUNS[3]
-_PRONOUNS_OF_OTHERS = (_PRONOUNS[0], _PRONOUNS[1], _THEM)
-_RESUMED = {"m": ("er", "ihn"), "f": ("sie", "sie"), "n": ("es", "es")}
-_NAMES = tuple(
-    Phrase(
-        name,
-        name,
-        (name, name, name, f"{name}s"),
-        THIRD,
-        True,
-        pronoun=(*{"m": ("he", "him"), "f": ("she", "her")}[gender], *_RESUMED[gender]),
-        relative=({"m": "der", "f": "die"}[gender], {"m": "den", "f": "die"}[gender]),
-    )
-    for name, gender in (line.split() for line in _lines(lexicon.NAMES) if not line.endswith("x m"))
-)
-
-
-def _object_pronoun(dice: Dice, subject: Phrase) -> Phrase:
-    """A pronoun that does not mean the subject, which would take a reflexive."""
-    first_or_second = subject.agreement in (FIRST, SECOND) or subject.english == "we"
-    return dice.pick(_PRONOUNS_OF_OTHERS if first_or_second else _PRONOUNS)
-
-
-def _resuming(kind: str, noun: GermanNoun, plural: bool) -> tuple[str, str, str, str] | None:
-    if plural:
-        return ("they", "them", "sie", "sie")
-    if kind in ("PERSONS", "staff"):
-        if noun.gender == "n":
-            return None  # das Mädchen: es or sie
-        return (*{"m": ("he", "him"), "f": ("she", "her")}[noun.gender], *_RESUMED[noun.gender])
-    return ("it", "it", *_RESUMED[noun.gender])
-
-
-def _phrase(
-    kind: str,
-    noun: Noun,
-    german: GermanNoun,
-    determiner: Determiner,
-    adjectives: Sequence[Words],
-    plural: bool,
-) -> Phrase:
-    english = [a for a, _ in adjectives]
-    stems = [s for _, s in adjectives]
-    text = english_phrase(determiner, english, noun.plural if plural else noun.singular, plural)
-    negated = None
-    if determiner in (_A, _NO_ARTICLE):
-        negative = _KEIN if determiner is _A else _KEIN_BARE
-        negated = _phrase(kind, noun, german, negative, adjectives, plural)
-    return Phrase(
-        english=text,
-        english_object=text,
-        german=tuple(german_phrase(determiner, stems, german, case, plural) for case in range(4)),
-        agreement=PLURAL if plural else THIRD,
-        definite=determiner.kind == "der"
-        or determiner.kind == "dieser"
-        or determiner in _POSSESSIVES,
-        pronoun=_resuming(kind, german, plural),
-        relative=tuple(relative_pronoun(german, case, plural) for case in (0, 1)),
-        negated=negated,
-    )
-
-
-def _adjectives(dice: Dice, kind: str, probability: float) -> list[Words]:
-    if not dice.chance(probability):
-        return []
-    options = _ADJECTIVES[_ADJECTIVES_OF.get(kind, "THING")]
-    count = 2 if dice.chance(0.12) else 1
-    chosen: list[Words] = []
-    for _ in range(count):
-        adjective = dice.skewed(options)
-        if adjective.english not in [english for english, _ in chosen]:
-            chosen.append((adjective.english, dice.synonym(adjective.german)[1]))
-    return chosen
-
-
-def _noun_phrase(
-    dice: Dice,
-    kind: str,
-    nouns: tuple[Noun, ...],
-    *,
-    definite: bool = False,
-    adjective: float = 0.35,
-) -> Phrase:
-    """Draws a phrase with a noun of one class."""
-    if kind == "CUPS":
-        return _cup_of(dice)
-    noun = dice.skewed(nouns)
-    german = dice.synonym(noun.german)
-    adjectives = _adjectives(dice, kind, adjective)
-    if kind in ("DRINKS", "MASS_FOOD"):
-        determiner = _THE if definite or dice.chance(0.4) else _NO_ARTICLE
-        return _phrase(kind, noun, german, determiner, adjectives, False)
-    plural = dice.chance(0.22)
-    if definite:
-        determiner = dice.pick(_POSSESSIVES) if dice.chance(0.25) else _THE
-    elif plural:
-        determiner = dice.weighted(
-            (_THE, _NO_ARTICLE, _THIS, _MANY, None), (0.4, 0.65, 0.72, 0.82, 1.0)
-        ) or dice.pick(_NUMBERS)
-    else:
-        determiner = dice.weighted(
-            (_THE, _A, None, _THIS, _EVERY), (0.45, 0.75, 0.91, 0.97, 1.0)
-        ) or dice.pick(_POSSESSIVES)
-    return _phrase(kind, noun, german, determiner, adjectives, plural)
-
-
-def _cup_of(dice: Dice) -> Phrase:
-    """A cup of tea, two bottles of water."""
-    vessel = dice.skewed(_NOUNS["VESSELS"])
-    drink = dice.skewed(_NOUNS["DRINKS"])
-    plural = dice.chance(0.3)
-    german = vessel.german[0]
-    determiner = dice.pick(_NUMBERS) if plural else _A
-    base = _phrase("VESSELS", vessel, german, determiner, [], plural)
-    return _with_tail(base, f" of {drink.singular}", f" {drink.german[0].singular}")
-
-
-def _with_tail(phrase: Phrase, english: str, german: str) -> Phrase:
-    return dataclasses.replace(
-        phrase,
-        english=phrase.english + english,
-        english_object=phrase.english_object + english,
-        german=tuple(form + german for form in phrase.german),
-        negated=phrase.negated and _with_tail(phrase.negated, english, german),
-    )
-
-
-def _person(dice: Dice, *, pronoun: float = 0.16, name: float = 0.16) -> Phrase:
-    """Draws a person: a pronoun, a name, or a noun phrase."""
-    if dice.chance(pronoun):
-        return dice.pick(_PRONOUNS)
-    if dice.chance(name):
-        return dice.pick(_NAMES)
-    if dice.chance(0.08):
-        return _noun_phrase(dice, "staff", _NOUNS["staff"], adjective=0.15)
-    return _noun_phrase(dice, "PERSONS", _NOUNS["PERSONS"], adjective=0.25)
-
-
-def _definite_person(dice: Dice) -> Phrase:
-    """Draws a person that is known: for datives, agents and owners."""
-    if dice.chance(0.15):
-        return dice.pick(_NAMES)
-    return _noun_phrase(dice, "PERSONS", _NOUNS["PERSONS"], definite=True, adjective=0.2)
-
-
-# Adverbials.
-
-
-def _time(dice: Dice, tense: str) -> Words:
-    if dice.chance(0.08):
-        hour = dice.integer(2, 10)
-        return f"at {_HOURS[hour - 1]} o'clock", f"um {lexicon.CLOCK[hour - 1]} Uhr"
-    english, german = dice.skewed(_TIMES[tense])
-    return english, dice.synonym(german)
-
-
-_HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-
-@functools.cache
-def _places() -> tuple[tuple[str, str, tuple[tuple[str, str, str, str], ...]], ...]:
-    """Places as (in the garden, to the garden, ((im Garten, in den Garten, …), …))."""
-    places = []
-    for line in _lines(lexicon.PLACES):
-        first, *others = line.split(" = ")
-        preposition, english, first = first.split(" ", 2)
-        english = english.replace("_", " ")
-        german = []
-        for text in [first, *others]:
-            word, noun, gender = text.split()
-            plural = gender == "pl"
-            entry = GermanNoun(noun, "m" if plural else gender, noun if plural else "")
-            there = german_phrase(_THE, [], entry, DATIVE, plural)
-            if word == "an":
-                to = contract("zu", there)
-            else:
-                to = contract(word, german_phrase(_THE, [], entry, ACCUSATIVE, plural))
-            german.append((contract(word, there), to))
-        article = "" if english == "school" else "the "
-        places.append(
-            (f"{preposition} {article}{english}", f"to {article}{english}", tuple(german))
-        )
-    return tuple(places)
-
-
-_TOWNS = tuple(line.split() for line in _lines(lexicon.TOWNS))
-
-
-def _place(dice: Dice) -> Words:
-    if dice.chance(0.15):
-        english, german = dice.skewed(_TOWNS)
-        return f"in {english}", f"in {german}"
-    if dice.chance(0.1):
-        return _beside(dice)
-    there, _, german = dice.skewed(_places())
-    return there, dice.synonym(german)[0]
-
-
-def _direction(dice: Dice) -> Words:
-    if dice.chance(0.25):
-        english, german = dice.skewed(_TOWNS)
-        return f"to {english}", f"nach {german}"
-    _, to, german = dice.skewed(_places())
-    return to, dice.synonym(german)[1]
-
-
-_TWO_WAY = (
-    ("on", "auf"),
-    ("under", "unter"),
-    ("next to", "neben"),
-    ("behind", "hinter"),
-    ("in front of", "vor"),
-)
-
-
-def _beside(dice: Dice) -> Words:
-    """Behind the old house: a two-way preposition with the dative."""
-    english, german = dice.pick(_TWO_WAY[2:])
-    phrase = _noun_phrase(dice, "BUILDINGS", _NOUNS["BUILDINGS"], definite=True, adjective=0.2)
-    return f"{english} {phrase.english}", contract(german, phrase.german[DATIVE])
-
-
-def _company(dice: Dice, *, beneficiary: bool = True) -> Words:
-    """With the dog, for the mother, without the key: prepositions that govern one case.
-
-    Args:
-      dice: source of choices.
-      beneficiary: whether "for" is among them. "Wait for" would not be "warten für".
-    """
-    english, german, case = dice.weighted(
-        (("with", "mit", DATIVE), ("without", "ohne", ACCUSATIVE), ("for", "für", ACCUSATIVE)),
-        (0.55, 0.7, 1.0) if beneficiary else (0.75, 1.0, 1.0),
-    )
-    if dice.chance(0.3):
-        phrase = _noun_phrase(dice, "ANIMALS", _NOUNS["ANIMALS"], definite=True, adjective=0.15)
-    else:
-        phrase = _definite_person(dice)
-    return f"{english} {phrase.english}", f"{german} {phrase.german[case]}"
-
 
 # Clauses.
 
-# English modal, German finite forms, share of its negation.
+# English modal, German finite forms.
 _MODALS = (
     ("can", "können"),
     ("must", "müssen"),
@@ -493,241 +88,6 @@ _MODALS = (
     ("may", "dürfen"),
 )
 _NEGATABLE = ("can", "want to", "should")
-_BE = ("am", "are", "is", "are")
-_WAS = ("was", "were", "was", "were")
-
-
-@dataclasses.dataclass(frozen=True)
-class Clause:
-    """One clause before it is spelled out.
-
-    `tense` is 'present', 'progressive', 'past', 'perfect', 'future' or 'modal'. Adverbials and
-    predicates are pairs of English and German words. `copula` and `passive` replace the verb by
-    forms of to be.
-    """
-
-    subject: Phrase
-    tense: str
-    verb: EnglishVerb | None = None
-    german: GermanVerb | None = None
-    modal: tuple[str, str] | None = None
-    negated: bool = False
-    accusative: Phrase | None = None
-    dative: Phrase | None = None
-    dative_with_to: bool = False
-    particle_last: bool = False
-    early_object: bool = False
-    time: Words | None = None
-    frequency: Words | None = None
-    manner: Words | None = None
-    company: Words | None = None
-    place: Words | None = None
-    direction: Words | None = None
-    predicate: Words | None = None
-    agent: Words | None = None
-    passive: bool = False
-    front: str = "subject"
-
-    @property
-    def copula(self) -> bool:
-        """Whether the clause says what the subject is like."""
-        return self.predicate is not None
-
-
-def _english_verbs(clause: Clause, question: bool) -> tuple[list[str], str]:
-    """The auxiliaries and the main verb, auxiliaries first."""
-    person = clause.subject.agreement
-    third = person == THIRD
-    no = ["not"] if clause.negated else []
-    if clause.copula or clause.passive:
-        return _english_to_be(clause, no)
-    verb = clause.verb
-    if clause.tense == "progressive":
-        return [_BE[person], *no], verb.progressive
-    if clause.tense == "perfect":
-        return ["has" if third else "have", *no], verb.participle
-    if clause.tense == "future":
-        return ["will", *no], verb.base
-    if clause.tense == "modal":
-        modal = clause.modal[0]
-        if modal == "want to":
-            if clause.negated or question:
-                return ["does" if third else "do", *no, "want to"], verb.base
-            return ["wants to" if third else "want to"], verb.base
-        if modal == "can" and clause.negated:
-            return ["cannot"], verb.base
-        return [*modal.split(" ", 1), *no], verb.base
-    if clause.negated or question:
-        auxiliary = "did" if clause.tense == "past" else ("does" if third else "do")
-        return [auxiliary, *no], verb.base
-    if clause.tense == "past":
-        return [], verb.past
-    return [], verb.third if third else verb.base
-
-
-def _english_to_be(clause: Clause, no: list[str]) -> tuple[list[str], str]:
-    person = clause.subject.agreement
-    last = clause.verb.participle if clause.passive else ""
-    if clause.tense == "past":
-        return [_WAS[person], *no], last
-    if clause.tense == "future":
-        return ["will", *no, "be"], last
-    return [_BE[person], *no], last
-
-
-def _english_rest(clause: Clause) -> list[str]:
-    """What follows the main verb."""
-    parts = []
-    if clause.predicate:
-        parts.append(clause.predicate[0])
-    accusative = clause.accusative.english_object if clause.accusative else None
-    dative = clause.dative.english_object if clause.dative else None
-    if dative and not clause.dative_with_to:
-        parts.append(dative)
-    if accusative:
-        parts.append(accusative)
-    if dative and clause.dative_with_to:
-        parts.append(f"to {dative}")
-    for words in (clause.agent, clause.direction, clause.company, clause.manner):
-        if words:
-            parts.append(words[0])
-    if clause.place and clause.front != "place":
-        parts.append(clause.place[0])
-    if clause.time and clause.front != "time":
-        parts.append(clause.time[0])
-    return parts
-
-
-def _join(*words: str) -> str:
-    return " ".join(word for word in words if word)
-
-
-def english_clause(clause: Clause, *, question: bool = False) -> str:
-    """Spells a clause in English, without capital letter and final mark."""
-    auxiliaries, main = _english_verbs(clause, question)
-    main, rest = _place_particle(clause, main)
-    middle = [clause.frequency[0]] if clause.frequency else []
-    if question:
-        first, *others = auxiliaries
-        return _join(first, clause.subject.english, *others, *middle, main, *rest)
-    front = {"time": clause.time, "place": clause.place}.get(clause.front)
-    return _join(
-        front[0] if front else "", clause.subject.english, *auxiliaries, *middle, main, *rest
-    )
-
-
-def english_infinitive(clause: Clause) -> str:
-    """Spells a clause without its subject: "to buy an apple"."""
-    main, rest = _place_particle(clause, clause.verb.base)
-    return _join("to", main, *rest)
-
-
-def _place_particle(clause: Clause, main: str) -> tuple[str, list[str]]:
-    """The main verb and what follows it: "put on the coat", but "put it on"."""
-    rest = _english_rest(clause)
-    if clause.particle_last:
-        main, _, particle = main.rpartition(" ")
-        rest.insert(1, particle)
-    return main, rest
-
-
-def _german_verbs(clause: Clause) -> tuple[str, list[str]]:
-    """The finite verb and what stands at the end of a main clause."""
-    person = clause.subject.agreement
-    if clause.copula:
-        if clause.tense == "future":
-            return FINITE["werden"][person], ["sein"]
-        return FINITE["war" if clause.tense == "past" else "sein"][person], []
-    verb = clause.german
-    if clause.passive:
-        if clause.tense == "future":
-            return FINITE["werden"][person], [verb.participle, "werden"]
-        return FINITE["wurde" if clause.tense == "past" else "werden"][person], [verb.participle]
-    if clause.tense in ("past", "perfect"):
-        return FINITE[verb.auxiliary][person], [verb.participle]
-    if clause.tense == "future":
-        return FINITE["werden"][person], [verb.infinitive]
-    if clause.tense == "modal":
-        return FINITE[clause.modal[1]][person], [verb.infinitive]
-    return verb.finite[person], [verb.prefix] if verb.prefix else []
-
-
-def _german_middle(clause: Clause) -> list[str]:
-    """What stands between the finite verb (or the conjunction and subject) and the end.
-
-    Pronouns, time, dative, definite accusative, "nicht", manner, company, place, indefinite
-    accusative, direction.
-    """
-    accusative, dative = clause.accusative, clause.dative
-    negated = clause.negated
-    if negated and accusative and accusative.negated:
-        accusative, negated = accusative.negated, False
-    known = accusative is not None and (accusative.definite or accusative.is_pronoun)
-    first = accusative is not None and (accusative.is_pronoun or (known and clause.early_object))
-    parts = []
-    if first:
-        parts.append(accusative.german[ACCUSATIVE])
-    if dative and dative.is_pronoun:
-        parts.append(dative.german[DATIVE])
-    if clause.time and clause.front != "time":
-        parts.append(clause.time[1])
-    if clause.frequency:
-        parts.append(clause.frequency[1])
-    if dative and not dative.is_pronoun:
-        parts.append(dative.german[DATIVE])
-    if known and not first:
-        parts.append(accusative.german[ACCUSATIVE])
-    if negated:
-        parts.append("nicht")
-    for words in (clause.manner, clause.agent, clause.company):
-        if words:
-            parts.append(words[1])
-    if clause.place and clause.front != "place":
-        parts.append(clause.place[1])
-    if accusative is not None and not known:
-        parts.append(accusative.german[ACCUSATIVE])
-    for words in (clause.direction, clause.predicate):
-        if words:
-            parts.append(words[1])
-    return parts
-
-
-def german_main(clause: Clause, *, after_clause: bool = False) -> str:
-    """Spells a main clause: the verb stands second, after the subject, a fronted adverbial or (`after_clause`) a clause."""
-    finite, tail = _german_verbs(clause)
-    subject = clause.subject.german[NOMINATIVE]
-    middle = _german_middle(clause)
-    front = {"time": clause.time, "place": clause.place}.get(clause.front)
-    if after_clause:
-        return _join(finite, subject, *middle, *tail)
-    if front:
-        return _join(front[1], finite, subject, *middle, *tail)
-    return _join(subject, finite, *middle, *tail)
-
-
-def german_question(clause: Clause) -> str:
-    """Spells a question: the verb stands first, or after the question word that the caller adds."""
-    return german_main(clause, after_clause=True)
-
-
-def german_subordinate(clause: Clause, *, subject: str | None = None) -> str:
-    """Spells what follows a conjunction: the finite verb stands last, with its prefix.
-
-    Args:
-      clause: the clause.
-      subject: replaces the subject; '' where the relative pronoun is the subject.
-    """
-    finite, tail = _german_verbs(clause)
-    if subject is None:
-        subject = clause.subject.german[NOMINATIVE]
-    simple = clause.tense in ("present", "progressive") and not (clause.copula or clause.passive)
-    ending = ["".join([*tail, finite])] if simple else [*tail, finite]
-    return _join(subject, *_german_middle(clause), *ending)
-
-
-def german_infinitive(clause: Clause) -> str:
-    """Spells a clause without its subject: "einen Apfel zu kaufen"."""
-    return _join(*_german_middle(clause), clause.german.zu)
 
 
 def _draw_tense(dice: Dice) -> str:
@@ -742,7 +102,7 @@ def _tense_for(dice: Dice, verb: Verb) -> str:
     tense = _draw_tense(dice)
     if tense == "modal":
         return "future"
-    stative = tense == "progressive" and verb.english.base in _STATIVE
+    stative = tense == "progressive" and verb.english.base in STATIVE
     return "present" if stative else tense
 
 
@@ -759,7 +119,7 @@ def _clause(
     allow_negation: bool = True,
 ) -> Clause:
     """Draws a clause with a verb; `detail` scales the number of adverbials."""
-    subject = subject or _person(dice)
+    subject = subject or person(dice)
     tense = tense or _draw_tense(dice)
     settings: dict = {"subject": subject, "tense": tense}
     if tense == "modal":
@@ -773,20 +133,20 @@ def _clause(
     settings.update(_PREDICATES[kind](dice, subject, detail))
     _make_sound(settings)
     if dice.chance(0.42 * detail):
-        settings["time"] = _time(dice, _times_of(tense))
+        settings["time"] = time(dice, _times_of(tense))
         settings["front"] = dice.weighted(("subject", "time"), (0.6, 1.0))
     elif tense in ("present", "past") and not settings.get("negated") and dice.chance(0.2):
-        english, german = dice.skewed(_FREQUENCY)
+        english, german = dice.skewed(FREQUENCY)
         settings["frequency"] = english, dice.synonym(german)
     if dice.chance(0.1 * detail) and kind != "dative":
-        english, german = dice.skewed(_MANNER)
+        english, german = dice.skewed(MANNER)
         settings["manner"] = english, dice.synonym(german)
     return Clause(**settings)
 
 
 def _make_sound(settings: dict) -> None:
     """Drops a progressive or a negation that the drawn verb or object does not allow."""
-    if settings["tense"] == "progressive" and settings["verb"].base in _STATIVE:
+    if settings["tense"] == "progressive" and settings["verb"].base in STATIVE:
         settings["tense"] = "present"
     accusative = settings.get("accusative")
     if accusative and not (accusative.definite or accusative.negated):
@@ -794,38 +154,38 @@ def _make_sound(settings: dict) -> None:
 
 
 def _transitive(dice: Dice, subject: Phrase, detail: float) -> dict:
-    verb = dice.skewed(_TRANSITIVE, 1.5)
+    verb = dice.skewed(TRANSITIVE, 1.5)
     kind, nouns = dice.skewed(verb.objects, 1.3)
     settings = _with_verb(dice, verb)
     if dice.chance(0.08):
         person = kind in ("PERSONS", "staff")
-        settings["accusative"] = _object_pronoun(dice, subject) if person else _THEM
+        settings["accusative"] = object_pronoun(dice, subject) if person else THEM
         settings["particle_last"] = verb.moves_particle
     else:
-        settings["accusative"] = _noun_phrase(dice, kind, nouns)
+        settings["accusative"] = noun_phrase(dice, kind, nouns)
     settings["early_object"] = dice.chance(0.2)
     if dice.chance(0.18 * detail):
-        settings["place"] = _place(dice)
+        settings["place"] = place(dice)
     elif dice.chance(0.1 * detail):
-        settings["company"] = _company(dice)
+        settings["company"] = company(dice)
     return settings
 
 
 def _intransitive(dice: Dice, subject: Phrase, detail: float) -> dict:
-    settings = _with_verb(dice, dice.skewed(_INTRANSITIVE))
+    settings = _with_verb(dice, dice.skewed(INTRANSITIVE))
     if dice.chance(0.7):
-        settings["place"] = _place(dice)
+        settings["place"] = place(dice)
     if dice.chance(0.25 * detail):
-        settings["company"] = _company(dice, beneficiary=False)
+        settings["company"] = company(dice, beneficiary=False)
     return settings
 
 
 def _ditransitive(dice: Dice, subject: Phrase, detail: float) -> dict:
-    verb = dice.skewed(_DITRANSITIVE)
+    verb = dice.skewed(DITRANSITIVE)
     kind, nouns = dice.skewed(verb.objects, 1.3)
     settings = _with_verb(dice, verb)
     settings["dative"] = _dative_person(dice, subject)
-    settings["accusative"] = _noun_phrase(dice, kind, nouns)
+    settings["accusative"] = noun_phrase(dice, kind, nouns)
     # "recommends the child the book" is no English, and "buys a book to the child" neither.
     base = verb.english.base
     settings["dative_with_to"] = base == "recommend" or (base != "buy" and dice.chance(0.5))
@@ -833,22 +193,22 @@ def _ditransitive(dice: Dice, subject: Phrase, detail: float) -> dict:
 
 
 def _dative_person(dice: Dice, subject: Phrase) -> Phrase:
-    return _object_pronoun(dice, subject) if dice.chance(0.2) else _definite_person(dice)
+    return object_pronoun(dice, subject) if dice.chance(0.2) else definite_person(dice)
 
 
 def _motion(dice: Dice, subject: Phrase, detail: float) -> dict:
-    settings = _with_verb(dice, dice.skewed(_MOTION))
-    settings["direction"] = _direction(dice)
+    settings = _with_verb(dice, dice.skewed(MOTION))
+    settings["direction"] = direction(dice)
     if dice.chance(0.2 * detail):
-        settings["company"] = _company(dice)
+        settings["company"] = company(dice)
     return settings
 
 
 def _dative(dice: Dice, subject: Phrase, detail: float) -> dict:
-    settings = _with_verb(dice, dice.skewed(_DATIVE))
+    settings = _with_verb(dice, dice.skewed(DATIVE_VERBS))
     settings["dative"] = _dative_person(dice, subject)
     if dice.chance(0.3 * detail):
-        settings["place"] = _place(dice)
+        settings["place"] = place(dice)
     return settings
 
 
@@ -912,7 +272,7 @@ def _complex(dice: Dice) -> Words:
     present = english in ("when", "if", "before", "while")
     tense = "present" if present else None
     main = dataclasses.replace(_clause(dice, detail=0.4, tense=tense), front="subject")
-    subject = _resume(main.subject) if dice.chance(0.65) else None
+    subject = resume(main.subject) if dice.chance(0.65) else None
     other = dataclasses.replace(
         _clause(dice, subject=subject, detail=0.4, tense=tense), front="subject"
     )
@@ -927,25 +287,14 @@ def _complex(dice: Dice) -> Words:
     )
 
 
-def _resume(phrase: Phrase) -> Phrase | None:
-    """The pronoun for a subject, or None where there is none without doubt."""
-    if phrase.is_pronoun:
-        return phrase
-    if phrase.pronoun is None:
-        return None
-    subject, obj, nominative, accusative = phrase.pronoun
-    agreement = phrase.agreement
-    return _fixed(subject, obj, agreement, nominative, accusative, "")
-
-
 def _likes_it(dice: Dice) -> Words:
     """The man buys the apple because he needs it: gender agreement across clauses."""
     main = dataclasses.replace(_clause(dice, detail=0.2, allow_negation=False), front="subject")
-    subject = _resume(main.subject)
+    subject = resume(main.subject)
     thing = main.accusative
     if subject is None or thing is None or thing.pronoun is None or not thing.definite:
         return _complex(dice)
-    resumed = _resume(thing)
+    resumed = resume(thing)
     english, german = dice.pick(_LIKING)
     other = Clause(
         subject=subject, tense="present", verb=english, german=german, accusative=resumed
@@ -966,8 +315,8 @@ _LIKING = (
 
 def _saying(dice: Dice) -> Words:
     """The man says that the woman is sleeping."""
-    verb = dice.skewed(_SAYING)
-    subject = _person(dice)
+    verb = dice.skewed(SAYING)
+    subject = person(dice)
     main = Clause(
         subject=subject,
         tense=dice.weighted(("present", "past"), (0.65, 1.0)),
@@ -982,11 +331,11 @@ def _saying(dice: Dice) -> Words:
 
 def _control(dice: Dice) -> Words:
     """The man tries to open the door."""
-    subject = _person(dice)
+    subject = person(dice)
     main = Clause(
         subject=subject,
         tense=dice.weighted(("present", "past", "future"), (0.6, 0.9, 1.0)),
-        **_with_verb(dice, dice.skewed(_CONTROL)),
+        **_with_verb(dice, dice.skewed(CONTROL)),
     )
     inner = dataclasses.replace(
         _clause(dice, subject=subject, tense="present", detail=0.4, allow_negation=False),
@@ -1001,7 +350,7 @@ def _control(dice: Dice) -> Words:
 
 def _purpose(dice: Dice) -> Words:
     """The woman goes to the market to buy apples."""
-    subject = _person(dice)
+    subject = person(dice)
     main = Clause(
         subject=subject,
         tense=dice.pick(("present", "past", "future")),
@@ -1020,11 +369,11 @@ def _copula(dice: Dice) -> Words:
         ("PERSONS", "THINGS", "ANIMALS", "READING", "CLOTHES", "BUILDINGS", "FOOD"),
         (0.3, 0.48, 0.6, 0.7, 0.8, 0.92, 1.0),
     )
-    subject = _noun_phrase(dice, kind, _NOUNS[kind], definite=dice.chance(0.8), adjective=0.2)
-    adjective = dice.skewed(_ADJECTIVES[_ADJECTIVES_OF.get(kind, "THING")])
+    subject = noun_phrase(dice, kind, NOUNS[kind], definite=dice.chance(0.8), adjective=0.2)
+    adjective = dice.skewed(adjectives_of(kind))
     predicative, _, comparative = dice.synonym(adjective.german)
     if comparative and adjective.comparative and dice.chance(0.4):
-        other = _noun_phrase(dice, kind, _NOUNS[kind], definite=True, adjective=0.15)
+        other = noun_phrase(dice, kind, NOUNS[kind], definite=True, adjective=0.15)
         predicate = (
             f"{adjective.comparative} than {other.english}",
             f"{comparative} als {other.german[NOMINATIVE]}",
@@ -1038,7 +387,7 @@ def _copula(dice: Dice) -> Words:
         tense=tense,
         predicate=predicate,
         negated=dice.chance(0.15),
-        time=_time(dice, _times_of(tense)) if dice.chance(0.15) else None,
+        time=time(dice, _times_of(tense)) if dice.chance(0.15) else None,
         front="subject",
     )
     if clause.time and dice.chance(0.5):
@@ -1048,20 +397,20 @@ def _copula(dice: Dice) -> Words:
 
 def _passive(dice: Dice) -> Words:
     """The bridge was built by the engineer."""
-    verb = dice.skewed(_TRANSITIVE, 1.3)
+    verb = dice.skewed(TRANSITIVE, 1.3)
     kind, nouns = dice.skewed(verb.objects, 1.3)
     tense = dice.weighted(("present", "past", "future"), (0.4, 0.88, 1.0))
     agent = None
     if dice.chance(0.55):
-        person = _definite_person(dice)
+        person = definite_person(dice)
         agent = f"by {person.english}", contract("von", person.german[DATIVE])
     clause = Clause(
-        subject=_noun_phrase(dice, kind, nouns, definite=True, adjective=0.3),
+        subject=noun_phrase(dice, kind, nouns, definite=True, adjective=0.3),
         tense=tense,
         passive=True,
         agent=agent,
         negated=dice.chance(0.1),
-        time=_time(dice, _times_of(tense)) if dice.chance(0.4) else None,
+        time=time(dice, _times_of(tense)) if dice.chance(0.4) else None,
         front=dice.weighted(("subject", "time"), (0.7, 1.0)),
         **_with_verb(dice, verb),
     )
@@ -1072,7 +421,7 @@ def _passive(dice: Dice) -> Words:
 
 def _relative_subject(dice: Dice) -> Words:
     """The man who lives in Berlin buys a car."""
-    subject = _noun_phrase(dice, "PERSONS", _NOUNS["PERSONS"], definite=True, adjective=0.15)
+    subject = noun_phrase(dice, "PERSONS", NOUNS["PERSONS"], definite=True, adjective=0.15)
     inner = dataclasses.replace(
         _clause(dice, subject=subject, detail=0.3, allow_negation=False), front="subject"
     )
@@ -1082,7 +431,7 @@ def _relative_subject(dice: Dice) -> Words:
     english_whole = dataclasses.replace(subject, english=f"{subject.english} {english_inner}")
     german_inner = german_subordinate(inner, subject=subject.relative[0])
     german_whole = f"{subject.german[NOMINATIVE]}, {german_inner},"
-    german_forms = (german_whole, *subject.german[1:])
+    german_forms = (german_whole,)
     outer = dataclasses.replace(
         outer, subject=dataclasses.replace(english_whole, german=german_forms)
     )
@@ -1091,21 +440,21 @@ def _relative_subject(dice: Dice) -> Words:
 
 def _relative_object(dice: Dice) -> Words:
     """The woman is looking for the key that the man lost."""
-    verb = dice.skewed(_TRANSITIVE, 1.5)
+    verb = dice.skewed(TRANSITIVE, 1.5)
     kind, nouns = dice.skewed(verb.objects, 1.3)
-    thing = _noun_phrase(dice, kind, nouns, definite=True, adjective=0.2)
+    thing = noun_phrase(dice, kind, nouns, definite=True, adjective=0.2)
     if thing.relative is None:
         return _complex(dice)
     main = Clause(
-        subject=_person(dice),
+        subject=person(dice),
         tense=_tense_for(dice, verb),
         accusative=thing,
         **_with_verb(dice, verb),
     )
-    suited = [v for v in _TRANSITIVE if kind in dict(v.objects)]
+    suited = [v for v in TRANSITIVE if kind in dict(v.objects)]
     inner_verb = dice.pick(suited)
     inner = Clause(
-        subject=_person(dice),
+        subject=person(dice),
         tense=_tense_for(dice, inner_verb),
         **_with_verb(dice, inner_verb),
     )
@@ -1119,9 +468,9 @@ def _position(dice: Dice) -> Words:
     """The book lies on the table; the woman puts it on the table: where it is, where to."""
     flat = dice.chance(0.5)
     kind = "FLAT" if flat else "STANDING"
-    english, german = dice.pick(_TWO_WAY)
-    support = _noun_phrase(dice, "SUPPORTS", _NOUNS["SUPPORTS"], definite=True, adjective=0.25)
-    thing = _noun_phrase(dice, kind, _NOUNS[kind], adjective=0.25)
+    english, german = dice.pick(TWO_WAY)
+    support = noun_phrase(dice, "SUPPORTS", NOUNS["SUPPORTS"], definite=True, adjective=0.25)
+    thing = noun_phrase(dice, kind, NOUNS[kind], adjective=0.25)
     if dice.chance(0.5):
         verb, there = (_LIE if flat else _STAND), DATIVE
         clause = Clause(
@@ -1130,13 +479,13 @@ def _position(dice: Dice) -> Words:
             place=(f"{english} {support.english}", contract(german, support.german[there])),
             verb=verb[0],
             german=verb[1],
-            time=_time(dice, "present") if dice.chance(0.15) else None,
+            time=time(dice, "present") if dice.chance(0.15) else None,
             front=dice.weighted(("subject", "place"), (0.75, 1.0)),
         )
     else:
         tense = _draw_tense(dice).replace("modal", "future")
         clause = Clause(
-            subject=_person(dice),
+            subject=person(dice),
             tense=tense,
             accusative=thing,
             direction=(
@@ -1145,7 +494,7 @@ def _position(dice: Dice) -> Words:
             ),
             verb=_PUT,
             german=_LAY if flat else _SET,
-            time=_time(dice, _times_of(tense)) if dice.chance(0.3) else None,
+            time=time(dice, _times_of(tense)) if dice.chance(0.3) else None,
         )
         if clause.time and dice.chance(0.4):
             clause = dataclasses.replace(clause, front="time")
@@ -1162,10 +511,10 @@ _SET = german_verb("stellen", "-", "gestellt", "h")
 def _belonging(dice: Dice) -> Words:
     """The car belongs to my uncle; my uncle's car is red: dative and genitive of the owner."""
     kind = dice.pick(("THINGS", "CLOTHES", "VEHICLES", "BUILDINGS", "ANIMALS"))
-    owner = _definite_person(dice)
+    owner = definite_person(dice)
     if dice.chance(0.4):
         clause = Clause(
-            subject=_noun_phrase(dice, kind, _NOUNS[kind], definite=True, adjective=0.4),
+            subject=noun_phrase(dice, kind, NOUNS[kind], definite=True, adjective=0.4),
             tense="present",
             verb=_BELONG[0],
             german=_BELONG[1],
@@ -1174,29 +523,29 @@ def _belonging(dice: Dice) -> Words:
             negated=dice.chance(0.15),
         )
         return english_clause(clause) + ".", german_main(clause) + "."
-    noun = dice.skewed(_NOUNS[kind])
+    noun = dice.skewed(NOUNS[kind])
     german = dice.synonym(noun.german)
-    adjectives = _adjectives(dice, kind, 0.3)
+    adjectives = draw_adjectives(dice, kind, 0.3)
     mark = "'" if owner.english.endswith("s") else "'s"
     english = " ".join([owner.english + mark, *(a for a, _ in adjectives), noun.singular])
     stems = [s for _, s in adjectives]
-    if owner.agreement == THIRD and owner in _NAMES:
+    if owner.agreement == THIRD and owner in NAMES:
         name = Determiner("", owner.german[GENITIVE], "none")
         forms = [german_phrase(name, stems, german, case, False) for case in range(4)]
     else:
         forms = [
-            f"{german_phrase(_THE, stems, german, case, False)} {owner.german[GENITIVE]}"
+            f"{german_phrase(THE, stems, german, case, False)} {owner.german[GENITIVE]}"
             for case in range(4)
         ]
     thing = Phrase(english, english, tuple(forms), THIRD, True)
     if dice.chance(0.5):
-        adjective = dice.skewed(_ADJECTIVES[_ADJECTIVES_OF.get(kind, "THING")])
+        adjective = dice.skewed(adjectives_of(kind))
         predicate = adjective.english, dice.synonym(adjective.german)[0]
         clause = Clause(subject=thing, tense="present", predicate=predicate)
     else:
-        verb = dice.pick([v for v in _TRANSITIVE if kind in dict(v.objects)])
+        verb = dice.pick([v for v in TRANSITIVE if kind in dict(v.objects)])
         clause = Clause(
-            subject=_person(dice),
+            subject=person(dice),
             tense=_tense_for(dice, verb),
             accusative=thing,
             **_with_verb(dice, verb),

@@ -52,6 +52,9 @@ _STRONG = (
 )
 
 
+_ADJECTIVE_ENDINGS = {"der": _WEAK, "dieser": _WEAK, "ein": _MIXED, "none": _STRONG}
+
+
 @dataclasses.dataclass(frozen=True)
 class GermanNoun:
     """A German noun.
@@ -121,8 +124,7 @@ class Determiner:
 
     def adjective_ending(self, case: int, column: int) -> str:
         """Ending of an adjective after this determiner."""
-        endings = {"der": _WEAK, "dieser": _WEAK, "ein": _MIXED, "none": _STRONG}[self.kind]
-        return endings[case][column]
+        return _ADJECTIVE_ENDINGS[self.kind][case][column]
 
 
 def german_phrase(
@@ -138,7 +140,7 @@ def german_phrase(
 
 
 def relative_pronoun(noun: GermanNoun, case: int, plural: bool) -> str:
-    """der, die, das as a relative pronoun (nominative or accusative, where it equals the article)."""
+    """The relative pronoun: in the nominative and accusative it equals the article."""
     return _DER[case][3 if plural else _GENDERS[noun.gender]]
 
 
@@ -207,7 +209,14 @@ _IRREGULAR = {"wissen": ("weiß", "weißt", "weiß", "wissen")}
 
 
 def german_verb(text: str, changed: str, participle: str, auxiliary: str) -> GermanVerb:
-    """Makes a verb from its table entry: `auf.machen`, changed stem of du and er or '-', participle, 'h' or 's'."""
+    """Makes a verb from its table entry.
+
+    Args:
+      text: infinitive, with a dot after a separable prefix: `auf.machen`.
+      changed: stem of the forms for du and er, or '-' where it is the infinitive's.
+      participle: past participle.
+      auxiliary: 'h' (haben) or 's' (sein).
+    """
     prefix, _, base = text.rpartition(".")
     return GermanVerb(
         infinitive=prefix + base,

@@ -628,13 +628,11 @@ Peter m
 Maria f
 Paul m
 Laura f
-Max m
 Julia f
 Karl m
 Sophie f
 Otto m
 Emma f
-Felix m
 Clara f
 Martin m
 Lena f

@@ -1,0 +1,1 @@
+"""A synchronous English-German grammar: lexicon, word forms, phrases, clauses."""
