@@ -20,6 +20,8 @@ MEANINGS = {
 }
 # 256-colour codes of the Okabe-Ito palette, which colour-blind readers can tell apart.
 _ANSI = {"draft": "38;5;32", "target": "1;38;5;202", "bonus": "38;5;35"}
+# Control characters as the symbols that Unicode has for them; line breaks stay.
+_CONTROL = {code: 0x2400 + code for code in range(32) if code != 10} | {127: 0x2421}
 _MARKERS = {"draft": ("", ""), "target": ("[", "]"), "bonus": ("{", "}")}
 
 
@@ -63,8 +65,10 @@ def _cut(pieces: list[Span], length: int) -> list[Span]:
 
 
 def to_ansi(pieces: Sequence[Span]) -> str:
-    """For a terminal."""
-    return "".join(f"\x1b[{_ANSI[origin]}m{text}\x1b[0m" for text, origin in pieces)
+    """For a terminal; control characters that a model may have written are shown, not sent."""
+    return "".join(
+        f"\x1b[{_ANSI[origin]}m{text.translate(_CONTROL)}\x1b[0m" for text, origin in pieces
+    )
 
 
 def to_markers(pieces: Sequence[Span]) -> str:

@@ -15,6 +15,7 @@ the noise of the measurement.
 """
 
 import hashlib
+import logging
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from spec_cascades import batching, checkpoints, decoding, methods, report, results, sweep
+
+_logger = logging.getLogger(__name__)
 
 DEFAULT_METHODS = ("target", "drafter", "speculative", "lossy", "token_v3", "opt")
 
@@ -116,6 +119,8 @@ def evaluate(
         if provenance is not None:
             results.write_atomically(folder.path / "config.gin", provenance.config())
         todo = [point for point in points if point.id not in folder.points]
+        finished = len(points) - len(todo)
+        _logger.info("%d points in %s, %d of them finished", len(points), output_dir, finished)
         if todo:
             models = sweep.load_models(
                 target, drafter, dtype=dtype, model_parallelism=model_parallelism

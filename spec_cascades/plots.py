@@ -9,7 +9,7 @@ from spec_cascades.summary import Row
 
 # Okabe and Ito's palette without yellow, which is too pale on white.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 _STYLES = ("-", "--", ":", "-.")
 # As many lines as one panel can carry and still be read.
 _MOST_LINES = 7

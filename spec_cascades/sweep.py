@@ -6,6 +6,7 @@ compilation for each (method, gamma, input shape): swept value and temperature a
 
 import dataclasses
 import itertools
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -181,9 +182,10 @@ class Sweep:
             total=total,
             disable=not progress,
             bar_format="{desc} |{bar:30}| {percentage:3.0f}% {elapsed} < {remaining}{postfix}",
+            mininterval=0.2 if sys.stderr.isatty() else 30,
         ) as bar:
             for done, point in enumerate(points):
-                bar.set_description(f"points {done}/{len(points)}")
+                bar.set_description(f"points {done}/{len(points)}", refresh=False)
                 line, predictions = self.decode(point, bar)
                 folder.add(point.id, line, predictions)
                 bar.set_postfix_str(

@@ -6,7 +6,7 @@ import jax
 import pytest
 import tiny
 
-from spec_cascades import evaluation, methods, partitioning, results, summary, sweep
+from spec_cascades import evaluation, partitioning, results, summary, sweep
 
 METHODS = [
     "target",
@@ -161,35 +161,6 @@ def test_resumes_where_it_was_stopped(home, tmp_path, monkeypatch, killed_after)
     run(home, tmp_path, **settings)
     whole = (tmp_path / "results.jsonl").read_text()
     assert whole.startswith(first) and len(whole.splitlines()) == 4
-
-
-def test_a_sweep_over_twenty_alphas_compiles_once(home):
-    models = sweep.load_models(home / "target", home / "drafter")
-    config = evaluation.decoding.DecodeConfig(max_decode_length=4, vocab_size=256)
-    data = evaluation._read_task("tiny_task", "test", 4, None, (32,), 4, models)
-    runner = sweep.Sweep(models, {"tiny_task": data}, config=config, latency_batches=1)
-    points = sweep.plan(
-        ["tiny_task"],
-        [methods.parse({"name": "token_v3", "alphas": [i / 20 for i in range(20)]})],
-        gammas=(2,),
-        temperatures=(0.0, 0.7),
-        seeds=(0,),
-    )
-    assert len(points) == 40
-    for point in points:
-        runner.decode(point)
-    # The method itself, and the target that its latency is measured against.
-    assert runner.compilations == 2
-
-
-def test_plan_runs_each_point_once():
-    chosen = [methods.parse(name) for name in ("target", "bild", "speculative")]
-    points = sweep.plan(["a"], chosen, gammas=(1, 3), temperatures=(0.0, 1.0), seeds=(0, 1))
-    found = [(p.method.name, p.gamma, p.temperature, p.seed) for p in points]
-    assert len(set(found)) == len([f for f in found if f[0] != "bild"]) + 1
-    assert ("target", None, 0.0, 0) in found and ("target", None, 1.0, 1) in found
-    assert ("speculative", 3, 1.0, 1) in found and ("speculative", 3, 0.0, 1) not in found
-    assert not [f for f in found if f[0] == "bild" and f[2] > 0]
 
 
 @pytest.mark.parametrize(

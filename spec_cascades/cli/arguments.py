@@ -106,8 +106,11 @@ def add_command(
         name,
         help=summary,
         description=description,
+        usage=f"spec-cascades {name} [flags]" + gin * " [--gin_file=FILE …] [--gin.NAME=VALUE …]",
         epilog=_GIN_HELP if gin else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=28, width=100
+        ),
         allow_abbrev=False,
     )
     parser.set_defaults(run=run)
@@ -171,16 +174,22 @@ def add_file_task(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--{split}_file", type=words, metavar="FILE[,FILE]", help=f"the {split} split"
         )
-    group.add_argument("--input_field", help="JSON field of the input (default: inputs)")
-    group.add_argument("--target_field", help="JSON field of the reference (default: targets)")
-    group.add_argument("--input_prefix", help="text to put before every input")
-    group.add_argument("--input_template", help="input text with {field} places")
+    group.add_argument(
+        "--input_field", metavar="NAME", help="JSON field of the input (default: inputs)"
+    )
+    group.add_argument(
+        "--target_field", metavar="NAME", help="JSON field of the reference (default: targets)"
+    )
+    group.add_argument("--input_prefix", metavar="TEXT", help="text to put before every input")
+    group.add_argument("--input_template", metavar="TEXT", help="input text with {field} places")
     group.add_argument(
         "--vocabulary",
+        metavar="NAME",
         help="'demo', 'byte', a SentencePiece file or a model folder (default: the target's)",
     )
     group.add_argument(
         "--metrics",
+        metavar="NAME,…",
         type=words,
         help="bleu, rouge, accuracy, exact_match, separated by commas (default: bleu)",
     )

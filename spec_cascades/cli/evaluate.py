@@ -45,26 +45,45 @@ def add(commands) -> None:
         description=_DESCRIPTION,
         gin=True,
     )
-    parser.add_argument("--output_dir", help="folder for results, picture and report")
-    parser.add_argument("--task", help="SeqIO task or mixture")
-    parser.add_argument("--target", help="folder of the large model, or demo/target")
-    parser.add_argument("--drafter", help="folder of the small model, or demo/drafter")
-    parser.add_argument("--methods", type=arguments.words, help="names, separated by commas")
+    parser.add_argument(
+        "--output_dir", metavar="DIR", help="folder for results, picture and report"
+    )
+    parser.add_argument("--task", metavar="NAME", help="SeqIO task or mixture")
+    parser.add_argument("--target", metavar="DIR", help="folder of the large model, or demo/target")
+    parser.add_argument(
+        "--drafter", metavar="DIR", help="folder of the small model, or demo/drafter"
+    )
+    parser.add_argument(
+        "--methods", metavar="NAME,…", type=arguments.words, help="names, separated by commas"
+    )
     parser.add_argument(
         "--alphas",
+        metavar="X,…",
         type=arguments.numbers(float),
         help="for every rule that takes alpha (default: each rule's own grid)",
     )
-    parser.add_argument("--gammas", type=arguments.numbers(int), help="block sizes")
-    parser.add_argument("--temperatures", type=arguments.numbers(float), help="0 is greedy")
-    parser.add_argument("--seeds", type=arguments.numbers(int), help="seeds of sampling")
-    parser.add_argument("--top_k", type=int, help="sample among so many tokens; 0: all")
-    parser.add_argument("--top_p", type=float, help="sample within this probability; 1: all")
-    parser.add_argument("--split", help="split of the task (default: test)")
-    parser.add_argument("--num_examples", type=int, help="the first so many examples")
-    parser.add_argument("--batch_size", type=int, help="rows decoded together")
-    parser.add_argument("--input_length", type=int, help="cut inputs to so many tokens")
-    parser.add_argument("--max_decode_length", type=int, help="most tokens of an output")
+    parser.add_argument("--gammas", metavar="N,…", type=arguments.numbers(int), help="block sizes")
+    parser.add_argument(
+        "--temperatures", metavar="X,…", type=arguments.numbers(float), help="0 is greedy"
+    )
+    parser.add_argument(
+        "--seeds", metavar="N,…", type=arguments.numbers(int), help="seeds of sampling"
+    )
+    parser.add_argument(
+        "--top_k", metavar="K", type=int, help="sample among so many tokens; 0: all"
+    )
+    parser.add_argument(
+        "--top_p", metavar="P", type=float, help="sample within this probability; 1: all"
+    )
+    parser.add_argument("--split", metavar="NAME", help="split of the task (default: test)")
+    parser.add_argument("--num_examples", metavar="N", type=int, help="the first so many examples")
+    parser.add_argument("--batch_size", metavar="N", type=int, help="rows decoded together")
+    parser.add_argument(
+        "--input_length", metavar="N", type=int, help="cut inputs to so many tokens"
+    )
+    parser.add_argument(
+        "--max_decode_length", metavar="N", type=int, help="most tokens of an output"
+    )
     arguments.add_file_task(parser)
 
 

@@ -25,34 +25,52 @@ def add(commands) -> None:
         gin=False,
     )
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="inputs; lines of stdin if none")
-    parser.add_argument("--target", default="demo/target", help="folder of the large model")
+    parser.add_argument(
+        "--target", metavar="DIR", default="demo/target", help="folder of the large model"
+    )
     parser.add_argument(
         "--drafter",
+        metavar="DIR",
         default="demo/drafter",
         help="folder of the small model, or prompt_lookup: n-grams of the input",
     )
     parser.add_argument(
         "--rule",
+        metavar="NAME",
         default="token_v3",
         help="a deferral rule, or any other method of `evaluate` (default: token_v3)",
     )
-    parser.add_argument("--alpha", type=float, help="default: the rule's own")
-    parser.add_argument("--threshold", type=float, help="of sequence_cascade")
-    parser.add_argument("--fallback", type=float, help="of bild")
-    parser.add_argument("--gamma", type=int, default=5, help="tokens a block (default: 5)")
-    parser.add_argument("--temperature", type=float, default=0.0, help="default: 0, greedy")
-    parser.add_argument("--top_k", type=int, default=0, help="sample among so many tokens")
-    parser.add_argument("--top_p", type=float, default=1.0, help="sample within this probability")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--max_decode_length", type=int, default=128)
-    parser.add_argument("--verification", choices=("token", "block"))
+    parser.add_argument("--alpha", metavar="X", type=float, help="default: the rule's own")
+    parser.add_argument("--threshold", metavar="X", type=float, help="of sequence_cascade")
+    parser.add_argument("--fallback", metavar="X", type=float, help="of bild")
+    parser.add_argument(
+        "--gamma", metavar="N", type=int, default=5, help="tokens a block (default: 5)"
+    )
+    parser.add_argument(
+        "--temperature", metavar="X", type=float, default=0.0, help="default: 0, greedy"
+    )
+    parser.add_argument(
+        "--top_k", metavar="K", type=int, default=0, help="sample among so many tokens"
+    )
+    parser.add_argument(
+        "--top_p", metavar="P", type=float, default=1.0, help="sample within this probability"
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of sampling")
+    parser.add_argument(
+        "--max_decode_length", metavar="N", type=int, default=128, help="most tokens"
+    )
+    parser.add_argument("--verification", choices=("token", "block"), help="default: token")
     parser.add_argument("--bonus", choices=("target", "rule"), help="whose token ends a full block")
-    parser.add_argument("--strict_prefix", type=int, help="verify so many first tokens losslessly")
-    parser.add_argument("--beta", help="of lossy: a number or 'normalised'")
-    parser.add_argument("--eps", type=float, help="of typical")
-    parser.add_argument("--delta", type=float, help="of typical")
-    parser.add_argument("--score", help="of sequence_cascade: mean, sum, min or quantile")
-    parser.add_argument("--rollback", type=float, help="of bild")
+    parser.add_argument(
+        "--strict_prefix", metavar="N", type=int, help="verify so many first tokens losslessly"
+    )
+    parser.add_argument("--beta", metavar="X", help="of lossy: a number or 'normalised'")
+    parser.add_argument("--eps", metavar="X", type=float, help="of typical")
+    parser.add_argument("--delta", metavar="X", type=float, help="of typical")
+    parser.add_argument(
+        "--score", metavar="NAME", help="of sequence_cascade: mean, sum, min or quantile"
+    )
+    parser.add_argument("--rollback", metavar="X", type=float, help="of bild")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     from spec_cascades.cli import quiet
 
     quiet.import_tasks()
-    from spec_cascades import generation
+    from spec_cascades import coloring, generation
 
     lookup = options.drafter == "prompt_lookup"
     generator = generation.Generator(
@@ -77,10 +95,12 @@ def run(options: argparse.Namespace) -> int:
     )
     colors = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     texts = options.texts or (line.rstrip("\n") for line in sys.stdin)
+    style = "ansi" if colors else "markers"
     for number, text in enumerate(texts):
         answer = generator.answer(text, index=number)
-        print(answer.render("ansi" if colors else "markers"))
+        print(answer.render(style), flush=True)
         print(answer.summary(), file=sys.stderr)
+    print(coloring.legend(style), file=sys.stderr)
     return 0
 
 

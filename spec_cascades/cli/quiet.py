@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 
 def quiet() -> None:
-    """Raises the log level of chatty libraries, and drops their warnings."""
+    """Shows our own notes; raises the level of chatty libraries, and drops their warnings."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("spec_cascades").setLevel(logging.INFO)
     for library in ("absl", "jax", "orbax", "tensorflow"):
         logging.getLogger(library).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"(orbax|tensorflow|seqio|google|keras)\.?.*")

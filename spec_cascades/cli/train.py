@@ -25,13 +25,15 @@ def add(commands) -> None:
             + f"`{name}`.\nKilled and started again, it resumes from its last checkpoint.",
             gin=True,
         )
-        parser.add_argument("--output_dir", help="the run's folder")
-        parser.add_argument("--task", help="SeqIO task or mixture")
+        parser.add_argument("--output_dir", metavar="DIR", help="the run's folder")
+        parser.add_argument("--task", metavar="NAME", help="SeqIO task or mixture")
         if name == "distill":
-            parser.add_argument("--target", help="folder of the model to imitate")
-        parser.add_argument("--steps", type=int, help="optimizer steps")
-        parser.add_argument("--batch_size", type=int, help="examples a step")
-        parser.add_argument("--seed", type=int, help="of initialisation and data order")
+            parser.add_argument("--target", metavar="DIR", help="folder of the model to imitate")
+        parser.add_argument("--steps", metavar="N", type=int, help="optimizer steps")
+        parser.add_argument("--batch_size", metavar="N", type=int, help="examples a step")
+        parser.add_argument(
+            "--seed", metavar="N", type=int, help="of initialisation and data order"
+        )
         arguments.add_file_task(parser)
 
 
