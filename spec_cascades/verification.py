@@ -153,7 +153,10 @@ def _bonus_distribution(rule: Rule, block: Block, alpha: jax.Array, bonus: str) 
     row = block.num_drafted
     if bonus == "target":
         return _row(block.d.p, row)
-    return rule.target_distribution(_at(block.d, row), alpha, dist.pick(block.positions, row))
+    d = _at(block.d, row)
+    pi = rule.target_distribution(d, alpha, dist.pick(block.positions, row))
+    # A drafter that has nothing to propose has no distribution either.
+    return jnp.where((d.q > 0).any(axis=-1, keepdims=True), pi, d.p)
 
 
 def _drafted_part(block: Block) -> tuple[Distributions, jax.Array]:

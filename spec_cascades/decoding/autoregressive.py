@@ -68,7 +68,11 @@ def autoregressive(
             finite,
         )
         counts = {f"{role}_calls": running}
-        counts |= {"bonus": kept} if role == "target" else {"accepted": kept, "drafted": kept}
+        if role == "target":
+            counts |= {"bonus": kept}
+        else:
+            counts |= {"drafted": kept, "accepted": kept}
+            counts |= {"verified_at": kept[:, None], "accepted_at": kept[:, None]}
         return _State(output, cache, state.statistics.add(**counts))
 
     final = jax.lax.while_loop(

@@ -13,6 +13,7 @@ from flax import struct
 from spec_cascades import distributions as dist
 from spec_cascades.decoding import state as st
 from spec_cascades.decoding.autoregressive import autoregressive
+from spec_cascades.decoding.drafters import known_ids
 from spec_cascades.rules import Distributions, Rule
 
 SCORES = ("mean", "sum", "min", "quantile")
@@ -107,6 +108,7 @@ def sequence_cascade(
             target_calls=calls.target_calls,
             target_prefills=calls.target_prefills,
             accepted=choose(0, drafts.accepted),
+            accepted_at=choose(0, drafts.accepted_at),
             corrected=calls.emitted,
             deferred=choose(drafts.drafted, 0 * drafts.drafted),
         ),
@@ -220,7 +222,10 @@ def token_cascade(
         output = state.output
         running = output.running
         q_logits, cache = drafter_model.extend(
-            drafter_params, state.drafter_cache, output.newest[:, None], output.position
+            drafter_params,
+            state.drafter_cache,
+            known_ids(drafter_model, output.newest[:, None]),
+            output.position,
         )
         q_finite = dist.finite(q_logits[:, 0], drafter_vocab)
         q_logits = dist.fit_vocabulary(q_logits[:, 0], width, drafter_vocab)

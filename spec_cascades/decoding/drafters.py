@@ -8,6 +8,7 @@ A drafter is a frozen dataclass with three functions, so that it can be static u
 """
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -24,7 +25,8 @@ class Draft(NamedTuple):
     Attributes:
         tokens: int32 [batch, gamma].
         num_drafted: int32 [batch], how many of them count; the others are no drafts.
-        q: float32 [batch, rows, V], the very distribution that each token was sampled from.
+        q: float32 [batch, rows, V], the very distribution that each token was sampled from; 0
+            throughout where the drafter has nothing to propose.
         logits: float32 [batch, rows, V], of the raw distribution.
         calls: int32 [batch], model calls made for the row.
         finite: bool [batch], False where the drafter gave a NaN or an infinity.
@@ -88,6 +90,15 @@ class ModelCarry:
 
     cache: Any
     consumed: jax.Array
+
+
+def known_ids(model: Any, tokens: jax.Array) -> jax.Array:
+    """Tokens as a drafter's model can read them.
+
+    The target may emit ids beyond the drafter's table, where a look-up would give NaN: they are
+    read as the table's last id. Only drafts depend on it, never what the output may be.
+    """
+    return jnp.minimum(tokens, model.vocab_size - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,6 +178,7 @@ class ModelDrafter:
         pair = jax.vmap(lambda row, i: jax.lax.dynamic_slice_in_dim(row, i, 2))(
             output.sequence, index
         )
+        pair = known_ids(self.model, pair)
         logits, cache = self.model.extend(params, carry.cache, pair, carry.consumed)
         logits = jnp.take_along_axis(
             logits, (output.position - carry.consumed)[:, None, None], axis=1
@@ -232,34 +244,40 @@ class PromptLookup:
             )
 
     def start(self, params, inputs, max_length):
-        """See `Drafter`: the state is the input."""
+        """See `Drafter`: the state is the input, its padding (0) moved to the front.
+
+        So the output follows the input's last token, wherever the padding was.
+        """
         del params, max_length
-        return inputs
+        order = jnp.argsort(inputs != 0, axis=1, stable=True)
+        return jnp.take_along_axis(inputs, order, axis=1)
 
     def propose(self, params, carry, output, *, width, gamma, rows, temperature, uniforms, config):
         """See `Drafter`."""
         del params, temperature, uniforms
-        tokens, num_drafted = jax.vmap(
-            lambda prompt, sequence, length: _look_up(
-                prompt,
-                sequence[1:],
-                length,
-                gamma,
-                config.pad_id,
-                self.min_ngram,
-                self.max_ngram,
-            )
-        )(carry, output.sequence, output.length)
-        room = config.max_decode_length - output.length
+        vocab_size = width if config.vocab_size is None else min(width, config.vocab_size)
+        prompt = jnp.where(carry == 0, config.pad_id, carry)
+        look_up = functools.partial(
+            _look_up,
+            count=rows,
+            pad_id=config.pad_id,
+            vocab_size=vocab_size,
+            min_ngram=self.min_ngram,
+            max_ngram=self.max_ngram,
+        )
+        found, num_found = jax.vmap(look_up)(prompt, output.sequence[:, 1:], output.length)
+        index = jnp.arange(rows)
+        found = jnp.where(index < num_found[:, None], found, config.pad_id)
+        tokens = found[:, :gamma]
         is_eos = tokens == config.eos_id
         to_eos = jnp.where(is_eos.any(axis=1), jnp.argmax(is_eos, axis=1) + 1, gamma)
-        num_drafted = jnp.minimum(num_drafted, jnp.minimum(room, to_eos))
-        num_drafted = jnp.where(output.running, num_drafted, 0)
-        shown = jnp.pad(tokens, [(0, 0), (0, rows - gamma)])
-        q = jax.nn.one_hot(shown, width, dtype=jnp.float32)
+        room = config.max_decode_length - output.length
+        num_drafted = jnp.minimum(jnp.minimum(num_found, to_eos), room)
+        one_hot = jax.nn.one_hot(found, width, dtype=jnp.float32)
+        q = jnp.where((index < num_found[:, None])[..., None], one_hot, 0.0)
         draft = Draft(
             tokens=tokens,
-            num_drafted=num_drafted,
+            num_drafted=jnp.where(output.running, num_drafted, 0),
             q=q,
             logits=jnp.where(q > 0, 0.0, dist.MASKED),
             calls=jnp.zeros_like(num_drafted),
@@ -273,10 +291,10 @@ class PromptLookup:
         return carry
 
 
-def _look_up(prompt, emitted, length, gamma, pad_id, min_ngram, max_ngram):
-    """One row: int32 [input_length], int32 [capacity] -> tokens [gamma], how many were found."""
+def _look_up(prompt, emitted, length, *, count, pad_id, vocab_size, min_ngram, max_ngram):
+    """One row: int32 [input_length], int32 [capacity] -> tokens [count], how many were found."""
     # One text: the input, then what has been emitted. `pad_id` never matches.
-    text = jnp.concatenate([prompt, emitted, jnp.full(gamma + max_ngram, pad_id, jnp.int32)])
+    text = jnp.concatenate([prompt, emitted, jnp.full(count + max_ngram, pad_id, jnp.int32)])
     end = prompt.shape[0] + length
     places = jnp.arange(prompt.shape[0] + emitted.shape[0])
     best = jnp.int32(-1)
@@ -288,7 +306,8 @@ def _look_up(prompt, emitted, length, gamma, pad_id, min_ngram, max_ngram):
         valid = same & (ngram != pad_id).all() & (places + n < end) & (n <= length)
         place = jnp.max(jnp.where(valid, places, -1))
         best = jnp.where(place >= 0, place + n, best)
-    draft = jax.lax.dynamic_slice_in_dim(text, jnp.maximum(best, 0), gamma)
-    known = (draft != pad_id) & (jnp.maximum(best, 0) + jnp.arange(gamma) < end)
+    start = jnp.maximum(best, 0)
+    draft = jax.lax.dynamic_slice_in_dim(text, start, count)
+    known = (draft != pad_id) & (draft < vocab_size) & (start + jnp.arange(count) < end)
     found = jnp.cumprod(known).sum(dtype=jnp.int32)
     return draft, jnp.where(best >= 0, found, 0)
