@@ -241,7 +241,7 @@ def group_by_length(
         rows = {name: np.concatenate([batch[name] for batch in group]) for name in group[0]}
         inputs = _row_lengths(rows["encoder_input_tokens"])
         targets = _row_lengths(rows["decoder_target_tokens"])
-        chunks = np.array_split(np.lexsort((inputs, targets)), len(group))
+        chunks = np.array_split(np.lexsort((targets, inputs + targets)), len(group))
         for k in np.random.default_rng((seed, index)).permutation(len(chunks)):
             chunk = chunks[k]
             width = {

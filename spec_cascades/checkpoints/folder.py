@@ -147,7 +147,11 @@ def load(path, *, dtype: str = "float32", mesh: jax.sharding.Mesh | None = None)
             expected_params(model),
             shardings,
         )
-        params = checkpointer.restore(folder, wanted)
+        try:
+            params = checkpointer.restore(folder, wanted)
+        except Exception as error:  # Each storage layer below Orbax raises its own types.
+            reason = str(error).strip().split("\n")[0]
+            raise ValueError(f"the parameters in {folder} cannot be read: {reason}") from error
     return Loaded(model=model, params=params, vocabulary=vocabulary, path=path)
 
 
@@ -173,7 +177,11 @@ def read_description(path: pathlib.Path) -> tuple[Any, Any]:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"{file}: unknown config field {unknown[0]!r}{hint}")
     config = {name: tuple(x) if isinstance(x, list) else x for name, x in config.items()}
-    return model_class(config_class(**config)), vocabularies.from_description(vocabulary, path)
+    try:
+        model = model_class(config_class(**config))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{file} is not a model description: {error}") from error
+    return model, vocabularies.from_description(vocabulary, path)
 
 
 # --- checking ---
