@@ -18,6 +18,8 @@ from spec_cascades.tasks import registry, vocabularies
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 Pair = tuple[str, str]
 
+_REGISTERED: set[str] = set()
+
 
 def register_file_task(
     name: str,
@@ -37,7 +39,7 @@ def register_file_task(
     """Registers a task over files, under `name`.
 
     Args:
-      name: task name: letters, digits, `_`, `:`, `/`, `.`.
+      name: task name: letters, digits, `_`, `:`, `/`, `.`. A file task of this name is replaced.
       folder: where the relative paths of the splits start; the working folder by default.
       train: the split's file, one JSON object a line; or a pair of files (inputs, targets) of
         parallel lines. Files whose name ends in `.gz` are unpacked.
@@ -76,13 +78,16 @@ def register_file_task(
     }
     if not isinstance(vocabulary, seqio.Vocabulary):
         vocabulary = vocabularies.load(vocabulary, extra_ids)
-    return registry.add_task(
+    task = registry.add_task(
         name,
         read=lambda split, index: splits[split][index],
         sizes={split: len(pairs) for split, pairs in splits.items()},
         vocabulary=vocabulary,
         metrics=metrics,
+        replace=name in _REGISTERED,
     )
+    _REGISTERED.add(name)
+    return task
 
 
 def _inside(folder: str | os.PathLike, path: Paths) -> Paths:

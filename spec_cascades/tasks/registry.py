@@ -63,6 +63,8 @@ def add_task(
     sizes: Mapping[str, int],
     vocabulary: seqio.Vocabulary,
     metrics: Sequence[str],
+    *,
+    replace: bool = False,
 ) -> seqio.Task:
     """Registers a text-to-text task with SeqIO.
 
@@ -71,19 +73,20 @@ def add_task(
     `targets_pretokenized`.
 
     Args:
-      name: task name; a task that `add_task` registered under this name before is replaced.
+      name: task name.
       read: see `indexed_source`.
       sizes: number of examples of each split.
       vocabulary: of inputs and targets.
       metrics: names of `quality.METRICS`; the first one's primary figure is the task's.
+      replace: whether a task of this name is replaced rather than an error.
 
     Raises:
-      ValueError: the name belongs to a task or mixture of someone else, or an unknown metric.
+      ValueError: a name that is taken, or an unknown metric.
     """
     chosen = tuple(quality.get(metric) for metric in metrics)
     if not chosen:
         raise ValueError(f"task '{name}' needs at least one metric of {', '.join(quality.METRICS)}")
-    if name in _METRICS:
+    if replace:
         seqio.TaskRegistry.remove(name)
     elif name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
         raise ValueError(f"there is already a task or mixture '{name}': choose another name")

@@ -1,0 +1,97 @@
+import pytest
+import seqio
+
+from spec_cascades.tasks import vocabularies
+
+TEXT = [
+    f"the {a} {b} has {n} apples"
+    for a in "red green old yellow expensive curious".split()
+    for b in "man dog teacher neighbor princess kitchen".split()
+    for n in range(10, 40)
+]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "small.model"
+    return vocabularies.train_sentencepiece(TEXT, path, 60)
+
+
+def test_special_ids_follow_t5(trained):
+    assert (trained.pad_id, trained.eos_id, trained.unk_id) == (0, 1, 2)
+    assert trained.tokenizer.bos_id() == -1
+    assert trained.vocab_size == 60
+    text = "the old dog has 37 apples"
+    assert trained.decode(trained.encode(text)) == text
+
+
+def test_digits_are_single_pieces(trained):
+    pieces = [trained.tokenizer.IdToPiece(i) for i in trained.encode("has 37 apples")]
+    assert "3" in pieces and "7" in pieces
+
+
+def test_training_is_deterministic(trained, tmp_path):
+    again = vocabularies.train_sentencepiece(TEXT, tmp_path / "again.model", 60)
+    assert vocabularies.model_bytes(again) == vocabularies.model_bytes(trained)
+
+
+def test_byte_fallback_spells_unknown_characters(tmp_path):
+    v = vocabularies.train_sentencepiece(TEXT, tmp_path / "b.model", 320, byte_fallback=True)
+    assert v.decode(v.encode("naïve")) == "naïve"
+
+
+@pytest.mark.parametrize("lines, size", [([], 50), (["abc"], 5000)])
+def test_too_little_text_is_refused(lines, size, tmp_path):
+    with pytest.raises(ValueError, match=f"cannot train a vocabulary of {size} pieces"):
+        vocabularies.train_sentencepiece(lines, tmp_path / "x.model", size)
+
+
+def test_description_round_trip(trained, tmp_path):
+    (tmp_path / "vocabulary.model").write_bytes(vocabularies.model_bytes(trained))
+    description = vocabularies.describe(trained)
+    assert description["kind"] == "sentencepiece" and description["extra_ids"] == 0
+    again = vocabularies.from_description(description, tmp_path)
+    assert vocabularies.same_pieces(trained, again)
+    assert vocabularies.same_pieces(vocabularies.load(tmp_path), trained)
+
+    changed = {**description, "sha256": "0" * 64}
+    with pytest.raises(ValueError, match="is not the model's vocabulary"):
+        vocabularies.from_description(changed, tmp_path)
+    with pytest.raises(ValueError, match="unknown kind of vocabulary 'wordpiece'"):
+        vocabularies.from_description({"kind": "wordpiece"}, tmp_path)
+
+
+def test_byte_vocabulary():
+    v = vocabularies.load("byte", extra_ids=10)
+    assert isinstance(v, seqio.ByteVocabulary)
+    description = vocabularies.describe(v)
+    assert description == {"kind": "byte", "extra_ids": 10}
+    assert vocabularies.same_pieces(vocabularies.from_description(description, "."), v)
+
+
+def test_comparison_looks_at_pieces_not_sizes(trained, tmp_path):
+    other = vocabularies.train_sentencepiece(
+        [line.replace("apples", "pears") for line in TEXT], tmp_path / "other.model", 60
+    )
+    assert other.vocab_size == trained.vocab_size
+    assert not vocabularies.same_pieces(trained, other)
+    assert "in one and" in vocabularies.difference(trained, other)
+    assert "ByteVocabulary" in vocabularies.difference(trained, vocabularies.load("byte"))
+
+
+def test_more_sentinels_are_no_difference(trained):
+    path = trained.sentencepiece_model_file
+    few, many = (seqio.SentencePieceVocabulary(path, extra_ids=n) for n in (0, 100))
+    assert vocabularies.same_pieces(few, many)
+    # T5 numbers sentinels from the end, so two different counts disagree on every one of them.
+    some = seqio.SentencePieceVocabulary(path, extra_ids=50)
+    assert not vocabularies.same_pieces(some, many)
+
+
+def test_missing_and_malformed_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no vocabulary 'dmeo': did you mean 'demo'"):
+        vocabularies.load("dmeo")
+    bad = tmp_path / "bad.model"
+    bad.write_bytes(b"not a model")
+    with pytest.raises(ValueError, match="bad.model is not a SentencePiece model"):
+        vocabularies.load(bad)
