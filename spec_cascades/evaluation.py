@@ -102,12 +102,14 @@ def evaluate(
     )
     names = _subtasks(task, split)
     points = sweep.plan(names, chosen, **axes)
+    examples = {name: _read(name, split, num_examples, input_length) for name in names}
     fingerprint = {
         "tasks": names,
+        "examples": _digest_texts(examples),
         "split": split,
         "num_examples": num_examples,
-        "target": _digest(target),
-        "drafter": _digest(drafter),
+        "target": _digest_model(target),
+        "drafter": _digest_model(drafter),
         "dtype": dtype,
         "top_k": top_k,
         "top_p": top_p,
@@ -134,9 +136,7 @@ def evaluate(
                 vocab_size=models.vocabulary.vocab_size,
             )
             data = {
-                name: _read_task(
-                    name, split, num_examples, input_length, input_buckets, batch_size, models
-                )
+                name: _batch(name, examples[name], models, batch_size, input_buckets)
                 for name in names
             }
             sweep.Sweep(
@@ -237,8 +237,15 @@ def _subtasks(task: str | Sequence[str], split: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _read_task(
-    name, split, num_examples, input_length, input_buckets, batch_size, models: sweep.Models
+def _read(name: str, split: str, num_examples: int | None, input_length: int | None) -> list:
+    from spec_cascades import tasks
+
+    lengths = None if input_length is None else {"inputs": input_length}
+    return tasks.examples(name, split, num_examples=num_examples, lengths=lengths)
+
+
+def _batch(
+    name: str, examples: Sequence[Any], models: sweep.Models, batch_size: int, buckets: Any
 ) -> sweep.TaskData:
     from spec_cascades import tasks
 
@@ -248,17 +255,20 @@ def _read_task(
             f"task {name!r} and the target ({models.target.path}) have different vocabularies: "
             f"{difference}"
         )
-    lengths = None if input_length is None else {"inputs": input_length}
-    examples = tasks.examples(name, split, num_examples=num_examples, lengths=lengths)
-    batches = batching.make_batches(
-        [np.asarray(example.inputs) for example in examples],
-        batch_size=batch_size,
-        buckets=input_buckets,
-    )
+    inputs = [np.asarray(example.inputs) for example in examples]
+    batches = batching.make_batches(inputs, batch_size=batch_size, buckets=buckets)
     return sweep.TaskData(examples, batches)
 
 
-def _digest(folder: str) -> str:
+def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:
+    """A short digest of all inputs and references: edited data is another experiment."""
+    digest = hashlib.sha256()
+    for name, rows in examples.items():
+        digest.update(repr([name, *((row.inputs_text, row.targets_text) for row in rows)]).encode())
+    return digest.hexdigest()[:16]
+
+
+def _digest_model(folder: str) -> str:
     """A short digest of a model folder: its description, and names, sizes, heads of its files."""
     path = pathlib.Path(checkpoints.resolve(folder))
     digest = hashlib.sha256((path / "model.json").read_bytes())

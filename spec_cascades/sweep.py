@@ -9,6 +9,7 @@ import itertools
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
@@ -203,6 +204,11 @@ class Sweep:
         Returns:
             the point's line for results.jsonl, and a prediction for each example in input order.
         """
+        # The mesh tells the models' functions how activations are to be laid out.
+        with jax.set_mesh(self.models.mesh) if self.models.mesh.size > 1 else nullcontext():
+            return self._decode(point, bar)
+
+    def _decode(self, point: Point, bar: Any):
         batches = self.data[point.task].batches
         reference = dataclasses.replace(
             point, method=methods.parse("target"), value=None, gamma=None

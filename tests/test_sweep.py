@@ -77,7 +77,7 @@ def make_point(description, *, gamma=3, temperature=1.0, seed=0):
 
 LOSSY = {"name": "lossy", "alphas": [0.5]}
 V3 = {"name": "token_v3", "alphas": [0.5]}
-SCORE = {"name": "sequence_cascade", "thresholds": [-2.0]}
+SCORE = {"name": "sequence_cascade", "thresholds": [-3.0]}
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,17 @@ def test_a_sweep_over_twenty_alphas_compiles_once(models, data):
     # The method itself, and the target that its latency is measured against.
     assert runner.compilations == 2
     assert sum("decode" in traced[0].fun_name for traced in lowered) == 2
+
+
+def test_two_devices_give_what_one_gives(models, data, run):
+    mesh = partitioning.make_mesh(1, jax.devices()[:2])
+    runner = sweep.Sweep(
+        dataclasses.replace(models, mesh=mesh), data, config=CONFIG, latency_batches=1
+    )
+    line, predictions = runner.decode(make_point(V3))
+    alone, expected = run(make_point(V3))
+    assert [(p["tokens"], p["origins"]) for p in predictions] == expected
+    assert line["accepted_at"] == alone["accepted_at"]
 
 
 def test_plan_runs_each_point_once():
