@@ -124,9 +124,11 @@ def test_sharded_decoding_equals_one_device(config, batch, mesh):
         logits, cache = decode(sharded, inputs if rows is None else jax.device_put(inputs, rows))
     for got, wanted in zip(logits, expected, strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-5)
-    data = "data" if batch % 2 == 0 else None
-    heads = "model" if config.num_heads * config.head_dim % 4 == 0 else None
+    mesh_axes = {
+        "batch": "data" if batch % 2 == 0 else None,
+        "joined_kv": "model" if config.num_heads * config.head_dim % 4 == 0 else None,
+        "length": None,
+    }
+    expected = NamedSharding(mesh, PartitionSpec(*(mesh_axes[axis] for axis in cache.layout.axes)))
     for leaf in (*cache.self_keys, *cache.self_values, *cache.cross_keys, *cache.cross_values):
-        assert leaf.sharding.is_equivalent_to(
-            NamedSharding(mesh, PartitionSpec(data, None, heads)), leaf.ndim
-        )
+        assert leaf.sharding.is_equivalent_to(expected, leaf.ndim)

@@ -30,6 +30,8 @@ _ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "linear": lambda x: x,
 }
 _DTYPES = ("float32", "bfloat16")
+# Keys and values that no later call will read stay as the projections give them.
+_AS_COMPUTED = kernels.Layout.FEATURES_MINOR
 
 # emb_dim, num_heads, head_dim, mlp_dim, encoder layers, decoder layers
 _T5_1_0_SIZES = {
@@ -160,7 +162,7 @@ class T5Config:
 class T5Cache:
     """Keys and values of a batch: tuples of one array per decoder layer, with the heads merged.
 
-    With a minor axis of 64 (a head) a TPU pads the cache to twice its size; merged, it does not.
+    Shapes are those of `Layout.FEATURES_MINOR`; the last two axes may be stored swapped.
 
     Attributes:
         self_keys: [batch, max_length, heads * head_dim] of the tokens fed so far; zeros or stale
@@ -170,6 +172,7 @@ class T5Cache:
             again.
         cross_values: the same for the values.
         cross_bias: [batch, input length] float32, 0 or `MASKED` for padding.
+        layout: of all keys and values; static.
     """
 
     self_keys: tuple[jax.Array, ...]
@@ -177,6 +180,7 @@ class T5Cache:
     cross_keys: tuple[jax.Array, ...]
     cross_values: tuple[jax.Array, ...]
     cross_bias: jax.Array
+    layout: kernels.Layout = struct.field(pytree_node=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,9 +188,15 @@ class T5:
     """A T5 as the pure functions that `models.interface.Model` asks for.
 
     Hashable, so usable as a static argument of `jax.jit`.
+
+    Attributes:
+        config: shape and arithmetic.
+        platform: 'cpu', 'tpu' or 'gpu', what decoding is compiled for; None is JAX's default
+            backend. To be given when compiling ahead of time for another one.
     """
 
     config: T5Config
+    platform: str | None = None
 
     @property
     def vocab_size(self) -> int:
@@ -219,7 +229,8 @@ class T5:
         Returns:
             A cache with room for `max_length` decoder positions.
         """
-        return self.module.apply({"params": params}, inputs, max_length, method="prefill")
+        layout = kernels.cache_layout(self.platform)
+        return self.module.apply({"params": params}, inputs, max_length, layout, method="prefill")
 
     def begin(self, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
         """BOS at position 0 for every row."""
@@ -454,12 +465,24 @@ class Attention(nn.Module):
             constrain(self.value(x), "batch", "length", "joined_kv"),
         )
 
-    def __call__(self, x, keys, values, bias, deterministic: bool = True) -> jax.Array:
-        """Attends from `x` [batch, q, emb_dim]; `bias` broadcasts to [batch, heads, q, length]."""
+    def __call__(self, x, keys, values, bias, layout, deterministic: bool = True) -> jax.Array:
+        """Attends from `x`.
+
+        Args:
+            x: [batch, q, emb_dim].
+            keys: of heads * head_dim features, stored in `layout`.
+            values: the same.
+            bias: broadcastable to [batch, heads, q, length].
+            layout: of keys and values.
+            deterministic: False switches dropout on.
+
+        Returns:
+            [batch, q, emb_dim].
+        """
         queries = constrain(self.query(x), "batch", "length", "joined_kv")
-        weights = kernels.attention_weights(queries, keys, bias, self.config.num_heads)
+        weights = kernels.attention_weights(queries, keys, bias, self.config.num_heads, layout)
         weights = self.dropout(weights, deterministic=deterministic)
-        return self.out(kernels.attention_values(weights, values))
+        return self.out(kernels.attention_values(weights, values, layout))
 
 
 class Mlp(nn.Module):
@@ -500,7 +523,7 @@ class EncoderLayer(nn.Module):
         """Maps `x` [batch, length, emb_dim]; `bias` is [1 or batch, heads, length, length]."""
         normed = self.pre_attention_layer_norm(x)
         keys, values = self.attention.keys_values(normed)
-        attended = self.attention(normed, keys, values, bias, deterministic)
+        attended = self.attention(normed, keys, values, bias, _AS_COMPUTED, deterministic)
         x = x + self.dropout(attended, deterministic)
         mixed = self.mlp(self.pre_mlp_layer_norm(x), deterministic)
         x = x + self.dropout(mixed, deterministic)
@@ -523,19 +546,29 @@ class DecoderLayer(nn.Module):
         self.mlp = Mlp(cfg)
         self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
 
-    def __call__(self, x, bias, cross, cross_bias, cached=None, start=None, deterministic=True):
+    def __call__(
+        self,
+        x: jax.Array,
+        bias: jax.Array,
+        cross: tuple[jax.Array, jax.Array],
+        cross_bias: jax.Array,
+        cached: tuple[jax.Array, jax.Array] | None = None,
+        start: jax.Array | None = None,
+        layout: kernels.Layout = _AS_COMPUTED,
+        deterministic: bool = True,
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         """Runs the layer over new tokens, alone or after cached ones.
 
         Args:
             x: [batch, k, emb_dim].
             bias: on the self-attention's keys, broadcastable to [batch, heads, k, length of the
                 keys].
-            cross: keys and values of the encoded input, each [batch, input length, heads *
-                head_dim].
+            cross: keys and values of the encoded input, stored in `layout`.
             cross_bias: [batch, 1, 1, input length].
-            cached: keys and values to write into and to attend to; None attends to the new tokens
-                alone.
+            cached: keys and values to write into and to attend to, stored in `layout`; None attends
+                to the new tokens alone.
             start: [batch] int32, where to write.
+            layout: of `cross` and `cached`.
             deterministic: False switches dropout on.
 
         Returns:
@@ -544,13 +577,12 @@ class DecoderLayer(nn.Module):
         normed = self.pre_self_attention_layer_norm(x)
         keys, values = self.self_attention.keys_values(normed)
         if cached is not None:
-            keys = kernels.write(cached[0], keys, start)
-            values = kernels.write(cached[1], values, start)
-            keys, values = (constrain(y, "batch", "length", "joined_kv") for y in (keys, values))
-        attended = self.self_attention(normed, keys, values, bias, deterministic)
+            keys = constrain(kernels.write(cached[0], keys, start, layout), *layout.axes)
+            values = constrain(kernels.write(cached[1], values, start, layout), *layout.axes)
+        attended = self.self_attention(normed, keys, values, bias, layout, deterministic)
         x = x + self.dropout(attended, deterministic)
         normed = self.pre_cross_attention_layer_norm(x)
-        attended = self.encoder_decoder_attention(normed, *cross, cross_bias, deterministic)
+        attended = self.encoder_decoder_attention(normed, *cross, cross_bias, layout, deterministic)
         x = x + self.dropout(attended, deterministic)
         mixed = self.mlp(self.pre_mlp_layer_norm(x), deterministic)
         x = x + self.dropout(mixed, deterministic)
@@ -619,14 +651,16 @@ class Decoder(nn.Module):
 
     def extend(self, x: jax.Array, cache: T5Cache, start: jax.Array) -> tuple[jax.Array, T5Cache]:
         """Runs new tokens [batch, k, emb_dim] from `start` on and writes them to the cache."""
-        max_length = cache.self_keys[0].shape[1]
+        max_length = cache.self_keys[0].shape[cache.layout.axes.index("length")]
         bias = self.relpos_bias.rows(start, x.shape[1], max_length)
         cross_bias = cache.cross_bias[:, None, None, :]
         keys, values = [], []
         for i, layer in enumerate(self.layers):
             cross = cache.cross_keys[i], cache.cross_values[i]
             cached = cache.self_keys[i], cache.self_values[i]
-            x, (layer_keys, layer_values) = layer(x, bias, cross, cross_bias, cached, start)
+            x, (layer_keys, layer_values) = layer(
+                x, bias, cross, cross_bias, cached, start, cache.layout
+            )
             keys.append(layer_keys)
             values.append(layer_values)
         cache = cache.replace(self_keys=tuple(keys), self_values=tuple(values))
@@ -672,23 +706,23 @@ class T5Module(nn.Module):
             self.decoder.whole(x, cross, cross_bias[:, None, None, :], deterministic)
         )
 
-    def prefill(self, inputs: jax.Array, max_length: int) -> T5Cache:
+    def prefill(self, inputs: jax.Array, max_length: int, layout: kernels.Layout) -> T5Cache:
         """See `T5.prefill`."""
         cfg = self.config
         encoded, cross_bias = self._encode(inputs, deterministic=True)
-        cross_keys, cross_values = zip(*self.decoder.cross_keys_values(encoded), strict=True)
-        shape = (inputs.shape[0], max_length, cfg.num_heads * cfg.head_dim)
 
-        def empty():
-            zeros = jnp.zeros(shape, cfg.dtype)
-            return constrain(zeros, "batch", "length", "joined_kv")
+        def stored(x):
+            return constrain(kernels.store(x, layout), *layout.axes)
 
+        cross = [[stored(x) for x in pair] for pair in self.decoder.cross_keys_values(encoded)]
+        blank = jnp.zeros((inputs.shape[0], max_length, cfg.num_heads * cfg.head_dim), cfg.dtype)
         return T5Cache(
-            self_keys=tuple(empty() for _ in range(cfg.num_decoder_layers)),
-            self_values=tuple(empty() for _ in range(cfg.num_decoder_layers)),
-            cross_keys=cross_keys,
-            cross_values=cross_values,
+            self_keys=tuple(stored(blank) for _ in cross),
+            self_values=tuple(stored(blank) for _ in cross),
+            cross_keys=tuple(keys for keys, _ in cross),
+            cross_values=tuple(values for _, values in cross),
             cross_bias=cross_bias,
+            layout=layout,
         )
 
     def extend(self, cache: T5Cache, tokens: jax.Array, start: jax.Array):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -89,9 +90,15 @@ def test_extend_ignores_dead_entries():
     inputs = np.array([[4, 5, 6], [7, 1, 0]], np.int32)
     cache = prefill(model, params, inputs, 12)
     _, cache = extend(model, params, cache, np.array([[0, 3], [0, 4]]), np.zeros(2, np.int32))
+
+    def spoil(entries, value):
+        entries = np.array(kernels.store(entries, cache.layout))  # its own inverse
+        entries[:, 2:] = value
+        return jnp.asarray(kernels.store(entries, cache.layout))
+
     stale = cache.replace(
-        self_keys=tuple(x.at[:, 2:].set(1e3) for x in cache.self_keys),
-        self_values=tuple(x.at[:, 2:].set(-1e3) for x in cache.self_values),
+        self_keys=tuple(spoil(x, 1e3) for x in cache.self_keys),
+        self_values=tuple(spoil(x, -1e3) for x in cache.self_values),
     )
     tokens, start = np.array([[5], [6]]), np.array([2, 1], np.int32)
     clean, _ = extend(model, params, cache, tokens, start)
@@ -116,14 +123,29 @@ def test_row_of_padding_alone_stays_finite():
     assert np.isfinite(logits).all()
 
 
-def test_every_cache_leaf_has_batch_first_and_merged_heads():
-    model, params = tiny()
+@pytest.mark.parametrize(
+    ("platform", "shape"), [("cpu", (5, 8, 9)), ("tpu", (5, 9, 8)), ("gpu", (5, 9, 8))]
+)
+def test_cache_has_batch_first_and_heads_merged(platform, shape):
+    model = T5(TINY, platform)
+    params = jax.eval_shape(model.init, jax.random.key(0))
     cache = jax.eval_shape(
         functools.partial(model.prefill, max_length=9), params, jnp.ones((5, 7), jnp.int32)
     )
     assert all(leaf.shape[0] == 5 for leaf in jax.tree.leaves(cache))
-    assert cache.self_keys[0].shape == (5, 9, TINY.num_heads * TINY.head_dim)
-    assert cache.cross_values[1].shape == (5, 7, TINY.num_heads * TINY.head_dim)
+    assert cache.self_keys[0].shape == cache.self_values[0].shape == shape
+    assert math.prod(cache.cross_values[1].shape) == 5 * 7 * TINY.num_heads * TINY.head_dim
+
+
+def test_both_layouts_give_the_same_logits():
+    model, params, inputs, decoder_inputs, expected = golden("t5_1_0")
+    for platform in ("cpu", "tpu"):
+        placed = T5(model.config, platform)
+        cache = prefill(placed, params, inputs, 12)
+        start = np.zeros(3, np.int32)
+        _, cache = extend(placed, params, cache, decoder_inputs[:, :5], start)
+        logits, _ = extend(placed, params, cache, decoder_inputs[:, 2:7], start + 2)
+        np.testing.assert_allclose(logits, expected[:, 2:7], atol=TOLERANCE)
 
 
 def test_parameter_names_are_those_of_t5x():
