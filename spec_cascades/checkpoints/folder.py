@@ -238,9 +238,11 @@ def _stored_shapes(checkpointer, folder: pathlib.Path):
     """Names and shapes of the stored arrays, from Orbax's metadata alone."""
     try:
         metadata = checkpointer.metadata(folder).item_metadata
-        return dict(metadata.tree if hasattr(metadata, "tree") else metadata)
     except (FileNotFoundError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder} is not an Orbax checkpoint, or is damaged: {error}") from error
+    if metadata is None:
+        raise ValueError(f"{folder} is not an Orbax checkpoint, or is damaged: no arrays listed")
+    return dict(getattr(metadata, "tree", metadata))
 
 
 def _some(items: list[str], limit: int = 5) -> str:
