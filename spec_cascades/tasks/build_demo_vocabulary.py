@@ -18,7 +18,7 @@ _EXAMPLES = 12_000
 def lines() -> list[str]:
     """The training text: inputs and targets of both tasks."""
     tasks = (translation, reasoning)
-    pairs = (task.example("train", index) for task in tasks for index in range(_EXAMPLES))
+    pairs = (pair for task in tasks for pair in task.examples("train", 0, _EXAMPLES))
     return list(itertools.chain.from_iterable(pairs))
 
 

@@ -1,8 +1,6 @@
 """Examples for evaluation and batches for training, both through SeqIO."""
 
-import atexit
 import dataclasses
-import weakref
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -116,35 +114,7 @@ def training_dataset(
     """
     dataset = _converted(task, split, lengths, shuffle=True, seed=seed, repeat=True, shard=shard)
     dataset = dataset.skip(start_step * batch_size).batch(batch_size, drop_remainder=True)
-    return _Batches(dataset)
-
-
-class _Batches(Iterator[Batch]):
-    """Iterates over a dataset, and lets go of it before Python shuts down.
-
-    TensorFlow's threads call back into Python for more examples. One that does so while the
-    interpreter is being taken down never returns, and the process would not end.
-    """
-
-    def __init__(self, dataset):
-        self._batches = dataset.as_numpy_iterator()
-        _open.add(self)
-
-    def __next__(self) -> Batch:
-        return next(self._batches)
-
-    def close(self) -> None:
-        """Ends the background threads."""
-        self._batches = iter(())
-
-
-_open: "weakref.WeakSet[_Batches]" = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for batches in list(_open):
-        batches.close()
+    return dataset.as_numpy_iterator()
 
 
 def validation_dataset(
@@ -168,7 +138,7 @@ def validation_dataset(
         dataset = dataset.take(num_examples)
 
     def padded() -> Iterator[Batch]:
-        for batch in _Batches(dataset.batch(batch_size)):
+        for batch in dataset.batch(batch_size).as_numpy_iterator():
             missing = batch_size - len(batch["encoder_input_tokens"])
             yield {key: np.pad(value, ((0, missing), (0, 0))) for key, value in batch.items()}
 

@@ -11,9 +11,9 @@ def register() -> None:
         return
     vocabulary = vocabularies.load("demo")
     registry.add_task(
-        "demo_translation", translation.example, translation.SIZES, vocabulary, ("bleu",)
+        "demo_translation", translation.examples, translation.SIZES, vocabulary, ("bleu",)
     )
     registry.add_task(
-        "demo_reasoning", reasoning.example, reasoning.SIZES, vocabulary, ("accuracy",)
+        "demo_reasoning", reasoning.examples, reasoning.SIZES, vocabulary, ("accuracy",)
     )
     seqio.MixtureRegistry.add("demo", ["demo_translation", "demo_reasoning"], default_rate=1.0)

@@ -80,7 +80,7 @@ def register_file_task(
         vocabulary = vocabularies.load(vocabulary, extra_ids)
     task = registry.add_task(
         name,
-        read=lambda split, index: splits[split][index],
+        load=splits.__getitem__,
         sizes={split: len(pairs) for split, pairs in splits.items()},
         vocabulary=vocabulary,
         metrics=metrics,

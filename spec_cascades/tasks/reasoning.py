@@ -371,10 +371,10 @@ def problem(seed: int) -> tuple[str, str]:
             return text, f"{' '.join(story.steps)} #### {story.amount}"
 
 
-def example(split: str, index: int) -> tuple[str, str]:
-    """Input and target text of one example of `demo_reasoning`."""
-    text, answer = _STREAM.example(split, index)
-    return PREFIX + text, answer
+def examples(split: str, first: int = 0, last: int | None = None) -> list[tuple[str, str]]:
+    """Input and target texts of the examples `first` to `last` (excluded) of a split."""
+    pairs = _STREAM.examples(split, first, last)
+    return [(PREFIX + text, answer) for text, answer in pairs]
 
 
-_STREAM = splits.Stream(problem, seed=_SEED, sizes=SIZES)
+_STREAM = splits.Stream("demo_reasoning", problem, seed=_SEED, sizes=SIZES)

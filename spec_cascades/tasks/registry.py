@@ -1,65 +1,50 @@
-"""Registers SeqIO tasks over examples addressed by index, and knows each task's metrics."""
+"""Registers SeqIO tasks over pairs of texts, and knows each task's metrics."""
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import seqio
 import tensorflow as tf
 
 from spec_cascades.tasks import quality
 
-# Examples fetched by one call into Python.
-_CHUNK = 64
-# Index shuffling in the source is complete. This buffer comes after SeqIO's in-memory cache of
-# small sets, which would otherwise replay the first epoch's order.
-_SHUFFLE_BUFFER = 10_000
-
 _METRICS: dict[str, tuple[quality.Metric, ...]] = {}
 
 
-def indexed_source(
-    read: Callable[[str, int], tuple[str, str]], sizes: Mapping[str, int]
+def text_source(
+    load: Callable[[str], Sequence[tuple[str, str]]], sizes: Mapping[str, int]
 ) -> seqio.FunctionDataSource:
-    """Makes a SeqIO source of `{'inputs', 'targets'}` texts from a function of (split, index).
+    """Makes a SeqIO source of `{'inputs', 'targets'}` texts that are held in memory.
 
-    Shuffling permutes all indices, anew in every epoch, as a function of the seed.
+    Shuffling permutes all examples, anew in every epoch, as a function of the seed. The pipeline
+    calls no Python: where TensorFlow's threads call into Python, an iterator that is dropped too
+    early can wait for them for ever.
 
     Args:
-      read: returns the input and target text of one example; pure.
+      load: returns the (input, target) pairs of a split; called when the split is first read.
       sizes: number of examples of each split.
     """
 
+    @functools.cache
+    def tensors(split: str) -> tuple[tf.Tensor, tf.Tensor]:
+        inputs, targets = zip(*load(split), strict=True)
+        return tf.constant(inputs), tf.constant(targets)
+
     def dataset(split: str, shuffle_files: bool = False, seed: int | None = None):
-        def fetch(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            pairs = [read(split, int(i)) for i in indices]
-            inputs, targets = zip(*pairs, strict=True)
-            return _bytes(inputs), _bytes(targets)
-
-        def load(indices: tf.Tensor) -> dict[str, tf.Tensor]:
-            inputs, targets = tf.numpy_function(fetch, [indices], (tf.string, tf.string))
-            return {
-                "inputs": tf.ensure_shape(inputs, [None]),
-                "targets": tf.ensure_shape(targets, [None]),
-            }
-
+        inputs, targets = tensors(split)
         indices = tf.data.Dataset.range(sizes[split])
         if shuffle_files:
             indices = indices.shuffle(sizes[split], seed=seed)
-        return indices.batch(_CHUNK).map(load).unbatch()
+        return indices.map(lambda i: {"inputs": inputs[i], "targets": targets[i]})
 
-    return seqio.FunctionDataSource(
-        dataset, splits=tuple(sizes), num_input_examples=dict(sizes), caching_permitted=False
-    )
-
-
-def _bytes(texts: Sequence[str]) -> np.ndarray:
-    return np.array([text.encode("utf-8") for text in texts], dtype=object)
+    # SeqIO would keep a set of known, small size in memory, in the order of its first epoch.
+    return seqio.FunctionDataSource(dataset, splits=tuple(sizes), caching_permitted=False)
 
 
 def add_task(
     name: str,
-    read: Callable[[str, int], tuple[str, str]],
+    load: Callable[[str], Sequence[tuple[str, str]]],
     sizes: Mapping[str, int],
     vocabulary: seqio.Vocabulary,
     metrics: Sequence[str],
@@ -74,7 +59,7 @@ def add_task(
 
     Args:
       name: task name.
-      read: see `indexed_source`.
+      load: see `text_source`.
       sizes: number of examples of each split.
       vocabulary: of inputs and targets.
       metrics: names of `quality.METRICS`; the first one's primary figure is the task's.
@@ -92,14 +77,14 @@ def add_task(
         raise ValueError(f"there is already a task or mixture '{name}': choose another name")
     task = seqio.TaskRegistry.add(
         name,
-        source=indexed_source(read, sizes),
+        source=text_source(load, sizes),
         preprocessors=[seqio.preprocessors.tokenize, seqio.preprocessors.append_eos_after_trim],
         output_features={
             "inputs": seqio.Feature(vocabulary, add_eos=True),
             "targets": seqio.Feature(vocabulary, add_eos=True),
         },
         metric_fns=[getattr(quality, metric.name) for metric in chosen],
-        shuffle_buffer_size=_SHUFFLE_BUFFER,
+        shuffle_buffer_size=1,  # the source has shuffled
     )
     _METRICS[name] = chosen
     return task

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import logging
 import zlib
 from collections.abc import Callable, Mapping
 
@@ -10,6 +11,9 @@ Pair = tuple[str, str]
 # Share of texts: 1/16 each may occur in the test and in the validation split.
 _BUCKETS = {"test": (0,), "validation": (1,), "train": tuple(range(2, 16))}
 _CANDIDATES = 1 << 12  # seeds set aside for one training example
+_MANY = 20_000  # examples from which on generating them takes seconds
+
+_LOG = logging.getLogger(__name__)
 
 
 def split_of(text: str) -> str:
@@ -23,28 +27,39 @@ class Stream:
     """Splits of a generator.
 
     Attributes:
+      name: for messages.
       generate: seed -> (input, target); pure.
       seed: of the whole stream.
       sizes: number of examples of each split.
     """
 
+    name: str
     generate: Callable[[int], Pair]
     seed: int
     sizes: Mapping[str, int]
 
-    def example(self, split: str, index: int) -> Pair:
-        """One example, a function of split and index.
+    def examples(self, split: str, first: int = 0, last: int | None = None) -> list[Pair]:
+        """The examples `first` to `last` (excluded) of a split; each is a function of its index.
 
-        The training split may repeat a short text, as natural data do; the others hold each text
-        once.
+        The training split may repeat a short text, as natural data do; the others hold each once.
         """
-        if not 0 <= index < self.sizes[split]:
-            raise IndexError(f"split '{split}' has examples 0 to {self.sizes[split] - 1}: {index}")
+        last = self.sizes[split] if last is None else last
+        if not 0 <= first <= last <= self.sizes[split]:
+            raise IndexError(
+                f"split '{split}' of {self.name} has {self.sizes[split]} examples: "
+                f"there is no range {first} to {last}"
+            )
         if split != "train":
-            return _held_out(self.generate, self.seed, split, self.sizes[split])[index]
-        first = (self.seed << 40) + index * _CANDIDATES
-        candidates = map(self.generate, range(first, first + _CANDIDATES))
-        return next(pair for pair in candidates if split_of(pair[0]) == split)
+            held_out = _held_out(self.generate, self.seed, split, self.sizes[split])
+            return list(held_out[first:last])
+        if last - first > _MANY:
+            _LOG.info("generating %d training examples of %s", last - first, self.name)
+        return [self._training_example(index) for index in range(first, last)]
+
+    def _training_example(self, index: int) -> Pair:
+        start = (self.seed << 40) + index * _CANDIDATES
+        candidates = map(self.generate, range(start, start + _CANDIDATES))
+        return next(pair for pair in candidates if split_of(pair[0]) == "train")
 
 
 @functools.lru_cache(maxsize=16)

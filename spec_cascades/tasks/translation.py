@@ -597,10 +597,10 @@ def sentence(seed: int) -> Words:
             return english[0].upper() + english[1:], german[0].upper() + german[1:]
 
 
-def example(split: str, index: int) -> Words:
-    """Input and target text of one example of `demo_translation`."""
-    english, german = _STREAM.example(split, index)
-    return PREFIX + english, german
+def examples(split: str, first: int = 0, last: int | None = None) -> list[tuple[str, str]]:
+    """Input and target texts of the examples `first` to `last` (excluded) of a split."""
+    pairs = _STREAM.examples(split, first, last)
+    return [(PREFIX + english, german) for english, german in pairs]
 
 
-_STREAM = splits.Stream(sentence, seed=_SEED, sizes=SIZES)
+_STREAM = splits.Stream("demo_translation", sentence, seed=_SEED, sizes=SIZES)

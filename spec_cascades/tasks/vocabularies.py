@@ -196,7 +196,7 @@ def difference(a: seqio.Vocabulary, b: seqio.Vocabulary) -> str | None:
             return f"id {i} is {x!r} in one and {y!r} in the other"
     longer = max(first, second, key=len)
     shared = min(len(first), len(second))
-    if not all(piece.startswith("<extra_id_") for piece in longer[shared:]):
+    if not all(piece.lstrip("▁").startswith("<extra_id_") for piece in longer[shared:]):
         return f"one has {len(first)} pieces, the other {len(second)}"
     return None
 

@@ -1,42 +1,38 @@
 import pytest
 import seqio
 
-from spec_cascades.tasks import vocabularies
+from spec_cascades.tasks import translation, vocabularies
 
-TEXT = [
-    f"the {a} {b} has {n} apples"
-    for a in "red green old yellow expensive curious".split()
-    for b in "man dog teacher neighbor princess kitchen".split()
-    for n in range(10, 40)
-]
+TEXT = [text for pair in translation.examples("train", 0, 400) for text in pair]
+TEXT += [f"{n} apples" for n in range(100)]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "small.model"
-    return vocabularies.train_sentencepiece(TEXT, path, 60)
+    return vocabularies.train_sentencepiece(TEXT, path, 200)
 
 
 def test_special_ids_follow_t5(trained):
     assert (trained.pad_id, trained.eos_id, trained.unk_id) == (0, 1, 2)
     assert trained.tokenizer.bos_id() == -1
-    assert trained.vocab_size == 60
-    text = "the old dog has 37 apples"
+    assert trained.vocab_size == 200
+    text = "The old dog is eating 37 apples."
     assert trained.decode(trained.encode(text)) == text
 
 
 def test_digits_are_single_pieces(trained):
-    pieces = [trained.tokenizer.IdToPiece(i) for i in trained.encode("has 37 apples")]
+    pieces = [trained.tokenizer.IdToPiece(i) for i in trained.encode("37 apples")]
     assert "3" in pieces and "7" in pieces
 
 
 def test_training_is_deterministic(trained, tmp_path):
-    again = vocabularies.train_sentencepiece(TEXT, tmp_path / "again.model", 60)
+    again = vocabularies.train_sentencepiece(TEXT, tmp_path / "again.model", 200)
     assert vocabularies.model_bytes(again) == vocabularies.model_bytes(trained)
 
 
 def test_byte_fallback_spells_unknown_characters(tmp_path):
-    v = vocabularies.train_sentencepiece(TEXT, tmp_path / "b.model", 320, byte_fallback=True)
+    v = vocabularies.train_sentencepiece(TEXT, tmp_path / "b.model", 450, byte_fallback=True)
     assert v.decode(v.encode("naïve")) == "naïve"
 
 
@@ -71,7 +67,7 @@ def test_byte_vocabulary():
 
 def test_comparison_looks_at_pieces_not_sizes(trained, tmp_path):
     other = vocabularies.train_sentencepiece(
-        [line.replace("apples", "pears") for line in TEXT], tmp_path / "other.model", 60
+        [line.replace("n", "m") for line in TEXT], tmp_path / "other.model", 200
     )
     assert other.vocab_size == trained.vocab_size
     assert not vocabularies.same_pieces(trained, other)

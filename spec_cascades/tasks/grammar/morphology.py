@@ -234,7 +234,8 @@ def _present(infinitive: str, changed: str) -> tuple[str, str, str, str]:
     link = ""
     if changed == "-":
         # An e goes between the stem and -st, -t: arbeitet, zeichnet, but lernt.
-        cluster = stem[-1] in "mn" and stem[-2] not in "aeiouäöülrhmn"
+        cluster = stem[-1] in "mn" and stem[-2] not in "aeiouäöülrmn"
+        cluster = cluster and not (stem[-2] == "h" and stem[-3] in "aeiouäöü")  # wohnt
         link = "e" if stem.endswith(("t", "d")) or cluster else ""
     du = "t" if strong.endswith(("s", "ß", "z", "x")) else link + "st"
     return stem + "e", strong + du, strong + link + "t", infinitive
