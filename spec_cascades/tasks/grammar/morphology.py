@@ -84,15 +84,22 @@ class GermanNoun:
         return self.singular
 
 
+_IRREGULAR_GENITIVES = {
+    **dict.fromkeys(("Chef", "Koch", "Tee", "Ei"), "s"),
+    **dict.fromkeys(("Bus", "Geheimnis"), "ses"),
+}
+
+
 def _genitive_ending(noun: str) -> str:
+    if noun in _IRREGULAR_GENITIVES:
+        return _IRREGULAR_GENITIVES[noun]
     if noun.endswith(("s", "ß", "z", "x")):
         return "es"
     syllables = sum(
         letter in _VOWELS and (i == 0 or noun[i - 1].lower() not in _VOWELS)
         for i, letter in enumerate(noun.lower())
     )
-    one_syllable = syllables == 1 and noun not in ("Chef", "Koch", "Park")
-    return "es" if one_syllable else "s"
+    return "es" if syllables == 1 else "s"
 
 
 @dataclasses.dataclass(frozen=True)
