@@ -9,7 +9,7 @@ from spec_cascades.cli import arguments
 
 def add(commands) -> None:
     """Adds the command."""
-    arguments.add_command(
+    parser = arguments.add_command(
         commands,
         "rules",
         run,
@@ -17,7 +17,9 @@ def add(commands) -> None:
         description="Lists the deferral rules: what they do, the range of alpha, where they are "
         "lossless,\nand where they come from. Those of your own come with --import=MODULE.",
         gin=False,
-    ).add_argument("names", nargs="*", metavar="RULE", help="these rules alone")
+    )
+    parser.add_argument("names", nargs="*", metavar="RULE", help="these rules alone")
+    parser.add_argument("--markdown", action="store_true", help="print a table for documents")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from spec_cascades import rules
 
     chosen = [rules.get(name) for name in options.names or rules.names()]
-    print("\n\n".join(describe(rule) for rule in chosen))
+    print(markdown(chosen) if options.markdown else "\n\n".join(map(describe, chosen)))
     return 0
 
 
@@ -43,6 +45,25 @@ def describe(rule) -> str:
         notes.append(f"also token_cascade:{rule.name}")
     lines.append("; ".join([f"source: {rule.source}", *notes]))
     return textwrap.indent("\n".join(lines), "  ")[2:]
+
+
+def markdown(chosen) -> str:
+    """A table of rules."""
+    lines = [
+        "| rule | what it does | alpha | lossless at | source |",
+        "|---|---|---|---|---|",
+    ]
+    for rule in chosen:
+        alpha = rule.alpha
+        spans = f"{_number(alpha.low)} .. {_number(alpha.high)}: {alpha.meaning}" if alpha else "–"
+        if not alpha or alpha.lossless is None:
+            lossless = "–"
+        else:
+            lossless = _number(alpha.lossless)
+        others = "".join(f"; `{p.name}`: {p.meaning}" for p in rule.parameters)
+        cells = [f"`{rule.name}`", rule.summary, spans + others, lossless, rule.source]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _describe_parameter(parameter) -> list[str]:
