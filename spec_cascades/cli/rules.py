@@ -62,7 +62,7 @@ def markdown(chosen) -> str:
             lossless = _number(alpha.lossless)
         others = "".join(f"; `{p.name}`: {p.meaning}" for p in rule.parameters)
         cells = [f"`{rule.name}`", rule.summary, spans + others, lossless, rule.source]
-        lines.append(f"| {' | '.join(cell.replace('|', r'\|') for cell in cells)} |")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
 
