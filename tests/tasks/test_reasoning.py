@@ -14,7 +14,7 @@ WORDS = {
 
 @pytest.fixture(scope="module")
 def problems():
-    return [reasoning.example("train", i) for i in range(1500)]
+    return reasoning.examples("train", 0, 1500)
 
 
 def steps_of(answer):
