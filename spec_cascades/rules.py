@@ -771,7 +771,10 @@ def typical(
 def cactus(d: Distributions, tokens: jax.Array, alpha: jax.Array) -> Verdict:
     """Accept with min(1, h(x) / q(x)); h(x) = min(1, p(x) + sqrt(2 alpha p(x) (1 - p(x))))."""
     p_x = jnp.minimum(dist.pick(d.p, tokens), 1.0)
-    h_x = jnp.minimum(1.0, p_x + jnp.sqrt(2 * alpha * p_x * (1 - p_x)))
+    variance = p_x * (1 - p_x)
+    # Where it is 0 no budget changes p(x), not even an infinite one.
+    raised = jnp.sqrt(2 * jnp.where(variance > 0, alpha * variance, 0.0))
+    h_x = jnp.minimum(1.0, p_x + raised)
     rest = jnp.where(p_x < 1, (1 - h_x) / jnp.where(p_x < 1, 1 - p_x, 1.0), 0.0)
     is_x = jnp.arange(d.p.shape[-1]) == tokens[..., None]
     h = jnp.where(is_x, h_x[..., None], rest[..., None] * d.p)
