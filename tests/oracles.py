@@ -112,7 +112,7 @@ def lossy_closed_form(q, p, a, inverse_beta):
 
 def normalising_inverse_beta(q, p, a):
     low, high = 0.0, 1.0
-    for _ in range(100):
+    for _ in range(40):
         middle = (low + high) / 2
         if lossy_closed_form(q, p, a, middle).sum() < 1:
             low = middle
@@ -125,9 +125,14 @@ def _typical(q, p, x, a, eps=0.09, delta=0.3):
     return float(p[x] > min(eps, delta * np.exp(-entropy(p)))), p
 
 
+def cactus_raised(p_x, a):
+    variance = p_x * max(0.0, 1 - p_x)
+    return min(1.0, p_x + (np.sqrt(2 * a * variance) if variance > 0 else 0.0))
+
+
 def _cactus(q, p, x, a):
     h = np.empty_like(p)
-    h[x] = min(1.0, p[x] + np.sqrt(2 * a * p[x] * (1 - p[x])))
+    h[x] = cactus_raised(p[x], a)
     others = np.arange(len(p)) != x
     h[others] = p[others] * (1 - h[x]) / p[others].sum() if p[others].sum() > 0 else 0.0
     return min(1.0, h[x] / q[x]), normalise(np.maximum(0, h - q), p)

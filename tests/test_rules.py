@@ -72,7 +72,7 @@ def sweep(name):
     return sorted({alpha.low, *alpha.grid, alpha.default, alpha.high} - {0.0}) + [0.0]
 
 
-@pytest.mark.parametrize("vocab", [3, 6, 200])
+@pytest.mark.parametrize("vocab", [5, 150])
 @pytest.mark.parametrize("name", WITH_PI)
 def test_pi_is_that_of_the_formula(name, vocab):
     d = pairs(vocab)
@@ -85,9 +85,9 @@ def test_pi_is_that_of_the_formula(name, vocab):
         )
         wrong = np.abs(got - wanted).max(axis=-1) > 2e-5
         # A comparison that float64 decides by less than float32 can hold may go either way.
-        near = [_near_a_tie(name, row, alpha) for row in zip(*d, strict=True)]
-        assert not (wrong & ~np.array(near)).any()
-        assert np.mean(near) < 0.15
+        rows = list(zip(*d, strict=True))
+        assert all(_near_a_tie(name, rows[i], alpha) for i in np.flatnonzero(wrong))
+        assert wrong.mean() < 0.02
 
 
 def _near_a_tie(name, row, alpha):
@@ -218,7 +218,8 @@ def emitted(rule, d, alpha):
 def test_verdicts_are_those_of_the_formulas(name, settings):
     rule = rules.get(name, **settings)
     d = pairs(5)
-    for alpha in sweep(name):
+    d = tuple(x[:100] for x in d)
+    for alpha in sweep(name)[::2]:
         for x in range(5):
             accept, law = judge(rule, d, x, alpha)
             for i in np.flatnonzero(d[0][:, x] > 0):
@@ -254,8 +255,7 @@ def _residual_mass(name, q, p, x, alpha, settings):
             oracles.normalising_inverse_beta(q, p, alpha) if beta == "normalised" else 1 / beta
         )
         return np.maximum(0, p * inverse - q).sum()
-    h = min(1.0, p[x] + np.sqrt(2 * alpha * p[x] * (1 - p[x])))
-    return 1 - min(h, q[x])
+    return 1 - min(oracles.cactus_raised(p[x], alpha), q[x])
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 0.7, 0.95])
@@ -298,9 +298,8 @@ def test_mentored_spends_its_budget_and_accepts_the_most(vocab, budget):
     assert binding > 10
 
 
-@pytest.mark.parametrize("vocab", [500])
-def test_mentored_on_a_larger_vocabulary(vocab):
-    d = tuple(x[:24] for x in pairs(vocab, count=60))
+def test_mentored_on_a_larger_vocabulary():
+    d = tuple(x[:16] for x in pairs(100, count=60))
     for budget in (0.03, 0.3):
         rule = rules.get("mentored")
         law = emitted_fast(rule, d, budget)

@@ -63,7 +63,7 @@ def test_autoregressive_ends_a_row_at_numbers_that_are_not_finite():
         toys.TOY, table, inputs, toys.keys(BATCH), temperature=0.0, config=CONFIG
     )
     poisoned = np.array(table)
-    poisoned[np.random.default_rng(1).uniform(size=len(poisoned)) < 0.06, 2] = np.nan
+    poisoned[np.random.default_rng(1).uniform(size=len(poisoned)) < 0.15, 2] = np.nan
     result = toys.autoregressive(
         toys.TOY, jnp.asarray(poisoned), inputs, toys.keys(BATCH), temperature=0.0, config=CONFIG
     )
