@@ -52,7 +52,7 @@ def examples(
     registry.check_split(task, split)
     if num_examples is not None and num_examples < 1:
         raise ValueError(f"num_examples is {num_examples}: at least 1 is expected")
-    # SeqIO skips the features that it is given no length for only if the whole mapping is None.
+    # SeqIO wants every feature in the mapping, or no mapping.
     sequence_length = None if not lengths else {"inputs": None, "targets": None, **lengths}
     dataset = registry.get_task(task).get_dataset(
         sequence_length=sequence_length, split=split, shuffle=False, seed=0, num_epochs=1
@@ -93,7 +93,7 @@ def training_dataset(
     """Shuffled batches without end, a function of the arguments alone.
 
     Resuming with `start_step = n` gives batch n, n + 1, … of the run that began at 0. The examples
-    before it are passed over, not computed with, at several thousand a second.
+    before it are read and passed over.
 
     Args:
       task: registered SeqIO task or mixture.

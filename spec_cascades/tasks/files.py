@@ -142,6 +142,10 @@ def _field(record: Mapping[str, object], field: str, where: str) -> str:
         raise ValueError(
             f"{where}: field '{field}' must be text, found {type(record[field]).__name__}"
         )
+    try:
+        record[field].encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"{where}: field '{field}' holds half a surrogate pair") from None
     return record[field]
 
 

@@ -96,6 +96,10 @@ GOOD = '{"inputs": "a", "targets": "b"}\n'
             GOOD + '{"inputs": 3, "targets": "b"}\n',
             "d.jsonl:2: field 'inputs' must be text, found int",
         ),
+        (
+            GOOD + '{"inputs": "\\ud800", "targets": "b"}\n',
+            "d.jsonl:2: field 'inputs' holds half a surrogate pair",
+        ),
         (GOOD.encode() + b'{"inputs": "\xff"}\n', "d.jsonl:2: not UTF-8: "),
         ("", "d.jsonl holds no example"),
     ],
