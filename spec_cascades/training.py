@@ -123,7 +123,7 @@ def learning_rate_schedule(settings: Settings) -> optax.Schedule:
         "linear": optax.linear_schedule(peak, 0.0, remaining),
         "cosine": optax.cosine_decay_schedule(peak, remaining),
         # `join_schedules` counts from the end of the warm-up.
-        "rsqrt": lambda step: peak * jnp.sqrt(max(1, warmup) / (step + max(1, warmup))),
+        "rsqrt": lambda step: peak * jnp.sqrt(max(1, warmup) / jnp.maximum(step + warmup, 1)),
     }[settings.schedule]
     if warmup == 0:
         return after
