@@ -8,6 +8,9 @@ import itertools
 
 import numpy as np
 
+# Tests compile many small programs and run each for a moment: `jax.jit(compiler_options=...)`.
+QUICK_COMPILE = {"xla_backend_optimization_level": 0}
+
 
 def softmax(logits):
     e = np.exp(logits - logits.max(axis=-1, keepdims=True))

@@ -17,7 +17,9 @@ def same_numbers_whatever_runs_before():
     RNG = np.random.default_rng(0)
 
 
-working = jax.jit(dist.working, static_argnames=("top_k", "top_p"))
+working = jax.jit(
+    dist.working, static_argnames=("top_k", "top_p"), compiler_options=oracles.QUICK_COMPILE
+)
 
 
 def assert_matches(logits, temperature, top_k=0, top_p=1.0, atol=1e-6):

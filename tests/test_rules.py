@@ -20,10 +20,12 @@ INF = math.inf
 jitted_pi = jax.jit(
     lambda rule, d, alpha, positions: rule.target_distribution(d, alpha, positions),
     static_argnums=0,
+    compiler_options=oracles.QUICK_COMPILE,
 )
 jitted_verdict = jax.jit(
     lambda rule, d, tokens, alpha, positions: rule.verdict(d, tokens, alpha, positions),
     static_argnums=0,
+    compiler_options=oracles.QUICK_COMPILE,
 )
 
 

@@ -83,7 +83,9 @@ def all_blocks(toy, prefixes, gamma=GAMMA, eos=EOS):
     return entries, block
 
 
-@functools.partial(jax.jit, static_argnames=("rule", "method", "bonus"))
+@functools.partial(
+    jax.jit, static_argnames=("rule", "method", "bonus"), compiler_options=oracles.QUICK_COMPILE
+)
 def measure(rule, method, bonus, block, alpha):
     """Thresholds [N, gamma] of the acceptance tests, and borders [N, gamma + 1, V] of the draws.
 
@@ -337,13 +339,13 @@ def test_law_through_several_blocks(name, method, bonus):
 @pytest.mark.parametrize("name", WITH_PI)
 def test_acceptance_rate_is_one_minus_the_distance_from_pi(name):
     toy = TOYS["T 0.7"]
-    entries, block = all_blocks(toy, [()], gamma=1, eos=None)
+    entries, block = all_blocks(toy, [()])
     for alpha in alphas(name):
-        counts, _ = law_of_block(rules.get(name), "token", "target", block, alpha)
-        rate = sum(chance * counts[i, 1] for i, (_, _, chance) in enumerate(entries))
+        counts, _ = law_of_block(rules.get(name), "token", "rule", block, alpha)
+        rate = sum(chance * (1 - counts[i, 0]) for i, (_, _, chance) in enumerate(entries))
         q, p, qh, ph = toy.at(())
         pi = oracles.PI[name](q, p, qh, ph, alpha)
-        assert rate == pytest.approx(1 - oracles.tv(pi, q), abs=2e-6)
+        assert rate == pytest.approx(1 - oracles.tv(pi, q), abs=5e-6)
 
 
 # `mentored` has its own brute-force test in test_rules.py.
@@ -414,7 +416,7 @@ def test_equal_models_accept_everything(method):
 @pytest.mark.parametrize("method", VERIFY)
 @pytest.mark.parametrize("u", [0.0, 1 - 2.0**-24])
 def test_a_token_of_probability_zero_is_never_emitted(method, u):
-    """Ids that `pi` excludes: neither as a draft that stands nor as the next token, even at u = 0."""
+    """Ids that `pi` excludes: no draft of theirs stands, and none is drawn, even at u = 0."""
     block = random_block(1)
     p = np.array(block.d.p)
     p[..., [1, 3]] = 0

@@ -1,10 +1,12 @@
 """The loop on a mesh of eight virtual devices, and what one iteration of it compiles to."""
 
+import functools
 import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import oracles
 import pytest
 import toys
 
@@ -14,6 +16,8 @@ from spec_cascades.models.t5 import T5, T5Config
 from spec_cascades.testing import ToyModel
 
 BATCH = 8
+# (What the compiler makes of a loop is looked at with its usual options.)
+_jit = functools.partial(jax.jit, compiler_options=oracles.QUICK_COMPILE)
 
 
 def tiny_t5(layers, vocab_size=16, **settings):
@@ -62,7 +66,7 @@ def on_mesh(decoder, params, models, inputs, keys, **settings):
         for name, value in settings.items()
     }
     with jax.set_mesh(mesh):
-        return jax.jit(decoder.decode)(
+        return _jit(decoder.decode)(
             *sharded, jax.device_put(inputs, rows), jax.device_put(keys, rows), **per_row
         )
 
@@ -100,10 +104,10 @@ def test_toy_models_on_a_mesh(verification):
         bonus="rule",
     )
     inputs, keys = toys.ragged_inputs(BATCH), toys.keys(BATCH)
-    wanted = jax.jit(decoder.decode)(*params, inputs, keys, **SETTINGS)
+    wanted = _jit(decoder.decode)(*params, inputs, keys, **SETTINGS)
     rows = partitioning.batch_sharding(mesh)
     with jax.set_mesh(mesh):
-        got = jax.jit(decoder.decode)(
+        got = _jit(decoder.decode)(
             *jax.device_put(params, everywhere),
             jax.device_put(inputs, rows),
             jax.device_put(keys, rows),
@@ -124,7 +128,7 @@ def test_t5_on_a_mesh(t5_pair):
         gamma=3,
     )
     inputs, keys = toys.ragged_inputs(BATCH) % 16, toys.keys(BATCH)
-    wanted = jax.jit(decoder.decode)(*params, inputs, keys, **SETTINGS)
+    wanted = _jit(decoder.decode)(*params, inputs, keys, **SETTINGS)
     got = on_mesh(decoder, params, (target, drafter), inputs, keys, **SETTINGS)
     assert_equal_results(got, wanted)
     assert len(got.tokens.sharding.device_set) == 8

