@@ -1,0 +1,146 @@
+"""Does a speculative block cost what its model calls cost? Measured against separately timed calls.
+
+    python benchmarks/speed/cost_model.py [--batches=1,8] [--temperatures=0,1] [--gamma=5]
+
+Random weights: T5-small as the target, a small T5 as the drafter; 64 tokens in, 64 out.
+
+    predicted = prefills + blocks * (first draft + (gamma - 1) draft steps + verification)
+
+where the first draft feeds two tokens to the drafter, a draft step one, and the verification
+gamma + 1 tokens to the target. Each is timed alone, in a loop that feeds back the argmax and does
+nothing else.
+"""
+
+import argparse
+
+import common
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spec_cascades import rules
+from spec_cascades.decoding import (
+    DecodeConfig,
+    ModelDrafter,
+    autoregressive,
+    row_keys,
+    speculative,
+)
+
+NO_EOS = 40_000  # beyond the vocabulary
+
+
+def prefill_call(model, params, inputs, max_length):
+    """Encodes the inputs."""
+    prefill = jax.jit(lambda params, inputs: model.prefill(params, inputs, max_length))
+    return lambda: jax.block_until_ready(prefill(params, inputs))
+
+
+def extend_calls(model, params, inputs, width, steps):
+    """`steps` calls of `extend` with `width` tokens each, in one loop."""
+    batch = len(inputs)
+    prefill = jax.jit(lambda params, inputs: model.prefill(params, inputs, steps + width))
+    cache = prefill(params, inputs)
+
+    @jax.jit
+    def loop(params, cache):
+        def body(i, carry):
+            cache, tokens = carry
+            logits, cache = model.extend(params, cache, tokens, jnp.full(batch, i, jnp.int32))
+            return cache, jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
+        tokens = jnp.zeros((batch, width), jnp.int32)
+        return jax.lax.fori_loop(0, steps, body, (cache, tokens))[1]
+
+    return lambda: jax.block_until_ready(loop(params, cache))
+
+
+def measure(batch, temperature, args):
+    """One row of the table."""
+    target, drafter = common.t5_small(), common.tiny_drafter()
+    target_params = target.init(jax.random.key(0))
+    drafter_params = drafter.init(jax.random.key(1))
+    inputs = common.random_inputs(batch, args.input_length)
+    keys = row_keys(0, np.arange(batch))
+    config = DecodeConfig(max_decode_length=args.steps, eos_id=NO_EOS)
+    gamma, max_length = args.gamma, args.steps + args.gamma + 1
+    rule = rules.get("speculative")
+
+    decode = jax.jit(
+        lambda target_params, drafter_params, inputs, keys, temperature: speculative(
+            target,
+            ModelDrafter(drafter),
+            rule,
+            target_params,
+            drafter_params,
+            inputs,
+            keys,
+            alpha=0.0,
+            temperature=temperature,
+            config=config,
+            gamma=gamma,
+        )
+    )
+    alone = jax.jit(
+        lambda params, inputs, keys, temperature: autoregressive(
+            target, params, inputs, keys, temperature=temperature, config=config
+        )
+    )
+    heat = jnp.float32(temperature)
+    calls = {
+        "speculative": lambda: jax.block_until_ready(
+            decode(target_params, drafter_params, inputs, keys, heat)
+        ),
+        "target alone": lambda: jax.block_until_ready(alone(target_params, inputs, keys, heat)),
+        "target prefill": prefill_call(target, target_params, inputs, max_length),
+        "drafter prefill": prefill_call(drafter, drafter_params, inputs, max_length),
+        "verification": extend_calls(target, target_params, inputs, gamma + 1, args.steps),
+        "first draft": extend_calls(drafter, drafter_params, inputs, 2, args.steps),
+        "draft step": extend_calls(drafter, drafter_params, inputs, 1, args.steps),
+    }
+    seconds = {
+        name: float(np.median(times))
+        for name, times in common.interleave(calls, args.repetitions).items()
+    }
+    step = {
+        name: seconds[name] / args.steps for name in ("verification", "first draft", "draft step")
+    }
+    statistics = calls["speculative"]().statistics
+    # Rows go on together: the batch needs as many blocks as its slowest row.
+    blocks = int(statistics.target_calls.max())
+    block = step["first draft"] + (gamma - 1) * step["draft step"] + step["verification"]
+    predicted = seconds["target prefill"] + seconds["drafter prefill"] + blocks * block
+    return {
+        "batch": batch,
+        "temperature": temperature,
+        "blocks": blocks,
+        "tokens per target call": float(statistics.emitted.mean() / statistics.target_calls.mean()),
+        "draft step (ms)": 1e3 * step["draft step"],
+        "verification (ms)": 1e3 * step["verification"],
+        "predicted (ms)": 1e3 * predicted,
+        "measured (ms)": 1e3 * seconds["speculative"],
+        "predicted / measured": predicted / seconds["speculative"],
+        "target alone (ms)": 1e3 * seconds["target alone"],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batches", default="1,8")
+    parser.add_argument("--temperatures", default="0,1")
+    parser.add_argument("--gamma", type=int, default=5)
+    parser.add_argument("--input_length", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--repetitions", type=int, default=5)
+    args = parser.parse_args()
+    rows = [
+        measure(int(batch), float(temperature), args)
+        for batch in args.batches.split(",")
+        for temperature in args.temperatures.split(",")
+    ]
+    print(common.environment("jax", "flax"))
+    common.report("cost_model", rows)
+
+
+if __name__ == "__main__":
+    main()
