@@ -58,10 +58,15 @@ def write(cache: jax.Array, rows: jax.Array, start: jax.Array, layout: Layout) -
         The new cache, in place when the cache is donated or carried by a loop.
     """
     rows = store(rows, layout).astype(cache.dtype)
-    axis = 1 if layout is Layout.LENGTH_MINOR else 0
-    return jax.vmap(lambda old, new, at: lax.dynamic_update_slice_in_dim(old, new, at, axis=axis))(
-        cache, rows, start
-    )
+    axis = layout.axes.index("length")
+    update = jax.vmap(lambda old, new, at: lax.dynamic_update_slice_in_dim(old, new, at, axis - 1))
+    batch, features, _ = cache.shape
+    if layout is Layout.LENGTH_MINOR and batch == 1 and features % 2 == 0:
+        # XLA:CPU computes the update of a single row twice, once inside the product that reads it,
+        # and copies the whole cache three times a step for that. Not so for two halves of it.
+        old, new = (x.reshape(2, features // 2, -1) for x in (cache, rows))
+        return update(old, new, jnp.repeat(start, 2)).reshape(cache.shape)
+    return update(cache, rows, start)
 
 
 def attention_weights(

@@ -56,3 +56,30 @@ def test_peak_is_caches_and_the_logits_of_a_block(decode, num_caches, width):
     logits = 4 * BATCH * MODEL.vocab_size
     assert 12 * width < LENGTH / 2  # so that the bound below excludes a buffer of all logits
     assert temporary.temp_size_in_bytes < caches + 12 * width * logits
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_step_copies_no_cache(batch, width):
+    """Writing and rolling back cost the same however long the context is."""
+    length = 2000
+
+    def steps(params, inputs):
+        cache = MODEL.prefill(params, inputs, length)
+
+        def body(_, carry):
+            cache, start, tokens = carry
+            logits, cache = MODEL.extend(params, cache, tokens, start)
+            return cache, start + 1, jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
+        start, tokens = jnp.zeros(batch, jnp.int32), jnp.zeros((batch, width), jnp.int32)
+        return jax.lax.fori_loop(0, 9, body, (cache, start, tokens))[2]
+
+    params = jax.eval_shape(MODEL.init, jax.random.key(0))
+    inputs = jax.ShapeDtypeStruct((batch, 4), jnp.int32)
+    compiled = jax.jit(steps).lower(params, inputs).compile()
+    entries = 4 * batch * length * MODEL.config.num_heads * MODEL.config.head_dim
+    logits = 4 * batch * width * MODEL.vocab_size
+    temporary = compiled.memory_analysis().temp_size_in_bytes
+    # Keys and values are there once; a copy of either would be 1 more.
+    assert 2 * entries <= temporary < 2.7 * entries + 2 * logits
