@@ -81,8 +81,9 @@ def working(
     def mixed(logits):
         return jnp.where(greedy[..., None], greedy_one_hot(logits), sampled(logits))
 
-    # A whole batch at T = 0 is the common case: it needs neither softmax nor sorting.
-    return jax.lax.cond(greedy.all(), greedy_one_hot, mixed, logits)
+    # Batches are seldom mixed: one at T = 0 needs neither softmax nor sorting, others no argmax.
+    kind = greedy.any().astype(jnp.int32) + greedy.all()
+    return jax.lax.switch(kind, (sampled, mixed, greedy_one_hot), logits)
 
 
 def greedy_one_hot(logits: jax.Array) -> jax.Array:
