@@ -689,6 +689,13 @@ def mentored(d: Distributions, tokens: jax.Array, alpha: jax.Array) -> Verdict:
     return Verdict(_ratio(ceiling * p_x, q_x), jnp.maximum(floor[..., None] * d.p - d.q, 0.0))
 
 
+def _rank(ascending: jax.Array, value: jax.Array, side: str) -> jax.Array:
+    """Place of each value among sorted numbers, by binary search: [..., V], [...] -> [...]."""
+    search = jax.vmap(lambda row, x: jnp.searchsorted(row, x, side=side))
+    flat = search(ascending.reshape(-1, ascending.shape[-1]), value.reshape(-1))
+    return flat.reshape(value.shape)
+
+
 def _mentored_bounds(q: jax.Array, p: jax.Array, budget: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(c, b) of `mentored`, [...] each; c is infinite where KL(p || q) is within the budget.
 
@@ -704,8 +711,7 @@ def _mentored_bounds(q: jax.Array, p: jax.Array, budget: jax.Array) -> tuple[jax
 
     def pieces(c, b):
         """Prefix sums at the two borders: p < q / c, and p <= q / b."""
-        low = (likelihood * c[..., None] < 1).sum(axis=-1)
-        high = (likelihood * b[..., None] <= 1).sum(axis=-1)
+        low, high = _rank(likelihood, 1 / c, "left"), _rank(likelihood, 1 / b, "right")
         at = lambda sums, index: dist.pick(sums, index)
         return low, jnp.maximum(low, high), at
 
