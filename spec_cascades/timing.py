@@ -11,6 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from spec_cascades import distributions as dist
+
 # A short run has so many steps; a long one as many more as it takes to last this much longer.
 _SHORT, _MOST = 4, 1024
 _ENOUGH_S = 0.03
@@ -24,7 +26,7 @@ def _steps(model, params, inputs, count, *, max_length: int, width: int) -> jax.
         cache, tokens = carry
         start = jnp.full(inputs.shape[:1], (i * width) % (max_length - width + 1), jnp.int32)
         logits, cache = model.extend(params, cache, tokens, start)
-        return cache, jnp.argmax(logits, axis=-1).astype(jnp.int32)
+        return cache, dist.argmax(logits)
 
     cache = model.prefill(params, inputs, max_length)
     tokens = jnp.zeros((inputs.shape[0], width), jnp.int32)

@@ -116,8 +116,8 @@ def verify_block(
     num_accepted = jnp.where(passed, lengths[1:], 0).max(axis=1).astype(jnp.int32)
 
     row = jnp.minimum(num_accepted, block.gamma - 1)
-    pi_row = _row(pi, row)
-    residual = jnp.maximum(dist.pick(weight, row)[:, None] * pi_row - _row(d.q, row), 0.0)
+    pi_row = dist.take_row(pi, row)
+    residual = jnp.maximum(dist.pick(weight, row)[:, None] * pi_row - dist.take_row(d.q, row), 0.0)
     # No residual mass is a matter of rounding: then draw from pi.
     replacement = jnp.where((residual > 0).any(axis=-1, keepdims=True), residual, pi_row)
     return _outcome(rule, block, alpha, uniforms, bonus, num_accepted, replacement, ratio)
@@ -152,7 +152,7 @@ def _bonus_distribution(rule: Rule, block: Block, alpha: jax.Array, bonus: str) 
     """What the bonus token of each row is drawn from, [batch, V]."""
     row = block.num_drafted
     if bonus == "target":
-        return _row(block.d.p, row)
+        return dist.take_row(block.d.p, row)
     d = _at(block.d, row)
     pi = rule.target_distribution(d, alpha, dist.pick(block.positions, row))
     # A drafter that has nothing to propose has no distribution either.
@@ -167,9 +167,4 @@ def _drafted_part(block: Block) -> tuple[Distributions, jax.Array]:
 
 def _at(d: Distributions, row: jax.Array) -> Distributions:
     """Each batch row's distributions at one block position: [batch, V] each."""
-    return Distributions(*(_row(x, row) for x in d))
-
-
-def _row(values: jax.Array, row: jax.Array) -> jax.Array:
-    """[batch, n, V], int32 [batch] -> [batch, V]."""
-    return jnp.take_along_axis(values, row[:, None, None], axis=1)[:, 0]
+    return Distributions(*(dist.take_row(x, row) for x in d))
