@@ -189,9 +189,9 @@ def from_target_distribution(pi: jax.Array, d: Distributions, tokens: jax.Array)
 
 
 def _ratio(numerator: jax.Array, denominator: jax.Array) -> jax.Array:
-    """min(1, a / b), never NaN: 1 where a >= b."""
-    inside = numerator < denominator
-    return jnp.where(inside, numerator / jnp.where(inside, denominator, 1.0), 1.0)
+    """min(1, a / b), 1 where both are 0. A NaN stays one, to be reported."""
+    whole = numerator >= denominator
+    return jnp.where(whole, 1.0, numerator / jnp.where(whole, 1.0, denominator))
 
 
 def _or_else(weights: jax.Array, fallback: jax.Array) -> jax.Array:

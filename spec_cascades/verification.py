@@ -61,8 +61,19 @@ class Outcome(NamedTuple):
     num_accepted: jax.Array  # drafted tokens that stand
     next_token: jax.Array  # the token after them: the target's correction, or the bonus token
     judged: jax.Array  # bool [batch, gamma]: drafted tokens all of whose predecessors stand
-    deferred: jax.Array  # bool [batch, gamma]: judged tokens that the rule does not let stand
-    # outright (acceptance probability below 1): there the target has a say
+    deferred: jax.Array  # bool [batch, gamma]: judged tokens at which the rule chose the target; a
+    # rule that chooses no model defers where its acceptance probability is below 1
+    used: jax.Array  # bool [batch, gamma + 1]: positions whose distributions decided
+    finite: jax.Array  # bool [batch], False where the rule gave a NaN or an infinity
+
+
+class _Decision(NamedTuple):
+    """Which drafted tokens stand, and what follows where one does not."""
+
+    accept: jax.Array  # float32 [batch, gamma], acceptance probability of each token by itself
+    num_accepted: jax.Array  # int32 [batch]
+    replacement: jax.Array  # float32 [batch, V], weights of the token after those that stand
+    used: jax.Array  # bool [batch, gamma + 1], positions whose distributions decided
 
 
 def verify_tokens(
@@ -78,6 +89,22 @@ def verify_tokens(
         bonus: "target" draws the bonus token from `p`, "rule" from `pi` (the latter needs `q` of
             the bonus position and a rule that has a `pi`).
     """
+    return _outcome(
+        rule, block, alpha, uniforms, bonus, _judge_tokens(rule, block, alpha, uniforms)
+    )
+
+
+def verify_block(
+    rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms, bonus: str = "target"
+) -> Outcome:
+    """Block verification (Sun et al., ICLR 2025, algorithm 2), with `pi` in the target's place.
+
+    Args and result as for `verify_tokens`; the rule must have a target distribution.
+    """
+    return _outcome(rule, block, alpha, uniforms, bonus, _judge_block(rule, block, alpha, uniforms))
+
+
+def _judge_tokens(rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms) -> _Decision:
     d, positions = _drafted_part(block)
     accept = rule.verdict(d, block.tokens, alpha, positions).accept
     # Strictly: u can be 0, and a token of probability 0 must never stand.
@@ -88,16 +115,12 @@ def verify_tokens(
     rejected = rule.verdict(
         _at(d, row), dist.pick(block.tokens, row), alpha, dist.pick(positions, row)
     )
-    return _outcome(rule, block, alpha, uniforms, bonus, num_accepted, rejected.replacement, accept)
+    # What follows a rejected token was scored for a text that is not to be.
+    used = jnp.arange(block.gamma + 1) <= num_accepted[:, None]
+    return _Decision(accept, num_accepted, rejected.replacement, used)
 
 
-def verify_block(
-    rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms, bonus: str = "target"
-) -> Outcome:
-    """Block verification (Sun et al., ICLR 2025, algorithm 2), with `pi` in the target's place.
-
-    Args and result as for `verify_tokens`; the rule must have a target distribution.
-    """
+def _judge_block(rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms) -> _Decision:
     d, positions = _drafted_part(block)
     pi = rule.target_distribution(d, alpha, positions)
     pi_x, q_x = dist.pick(pi, block.tokens), dist.pick(d.q, block.tokens)
@@ -120,7 +143,8 @@ def verify_block(
     residual = jnp.maximum(dist.pick(weight, row)[:, None] * pi_row - dist.take_row(d.q, row), 0.0)
     # No residual mass is a matter of rounding: then draw from pi.
     replacement = jnp.where((residual > 0).any(axis=-1, keepdims=True), residual, pi_row)
-    return _outcome(rule, block, alpha, uniforms, bonus, num_accepted, replacement, ratio)
+    used = lengths <= block.num_drafted[:, None]
+    return _Decision(jnp.minimum(ratio, 1.0), num_accepted, replacement, used)
 
 
 def _running_weight(ratio: jax.Array) -> jax.Array:
@@ -137,15 +161,31 @@ def _outcome(
     alpha: jax.Array,
     uniforms: Uniforms,
     bonus: str,
-    num_accepted: jax.Array,
-    replacement: jax.Array,
-    accept: jax.Array,
+    decision: _Decision,
 ) -> Outcome:
+    """Draws the next token, and says what was judged."""
+    accept, num_accepted, replacement, used = decision
     whole = num_accepted == block.num_drafted
     after = _bonus_distribution(rule, block, alpha, bonus)
-    next_token = dist.sample(jnp.where(whole[:, None], after, replacement), uniforms.next_token)
+    weights = jnp.where(whole[:, None], after, replacement)
     judged = block.drafted & (jnp.arange(block.gamma) <= num_accepted[:, None])
-    return Outcome(num_accepted, next_token, judged, judged & (accept < 1))
+    finite = (jnp.isfinite(accept) | ~(used[:, :-1] & block.drafted)).all(axis=1)
+    return Outcome(
+        num_accepted=num_accepted,
+        next_token=dist.sample(weights, uniforms.next_token),
+        judged=judged,
+        deferred=judged & _defers(rule, block, alpha, accept),
+        used=used,
+        finite=finite & jnp.isfinite(weights.sum(axis=-1)),
+    )
+
+
+def _defers(rule: Rule, block: Block, alpha: jax.Array, accept: jax.Array) -> jax.Array:
+    """Bool [batch, gamma]: where the rule chose the target."""
+    if rule.kind == "choice":
+        d, positions = _drafted_part(block)
+        return ~rule.keep(d, alpha, positions)
+    return accept < 1
 
 
 def _bonus_distribution(rule: Rule, block: Block, alpha: jax.Array, bonus: str) -> jax.Array:

@@ -391,6 +391,15 @@ def test_thresholds_act_as_the_enumeration_assumes(method):
     assert (~outcome.deferred | outcome.judged).all()
 
 
+def test_a_choice_rule_defers_where_it_chooses_the_target():
+    """Not only where the draft may fall: a deferred draft that the target likes better stands."""
+    block, rule = random_block(3), rules.get("diff")
+    uniforms = Uniforms(jnp.zeros((200, 3)), jnp.zeros((200, 2)))
+    outcome = verify_tokens(rule, block, 0.1, uniforms)
+    q, p = (np.asarray(x)[:, :3].max(axis=-1) for x in (block.d.q_hat, block.d.p_hat))
+    np.testing.assert_array_equal(outcome.deferred, (q < p - 0.1) & np.asarray(outcome.judged))
+
+
 def random_block(seed, batch=200, gamma=3, vocab=5):
     rng = np.random.default_rng(seed)
     d = [oracles.softmax(2 * rng.normal(size=(batch, gamma + 1, vocab))) for _ in range(4)]

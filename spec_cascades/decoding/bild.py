@@ -7,7 +7,6 @@ log-probability. The reference implementation takes its maximum over the whole b
 right for batch 1 only; here each row goes its own way.
 """
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -37,24 +36,14 @@ ROLLBACK = Parameter(
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class _FallbackDrafter:
+class _FallbackDrafter(ModelDrafter):
     """A model drafter whose params are (the model's, the fallback threshold)."""
 
-    model: Any
-
-    @property
-    def _drafter(self) -> ModelDrafter:
-        return ModelDrafter(self.model)
-
     def start(self, params, inputs, max_length):
-        return self._drafter.start(params[0], inputs, max_length)
+        return super().start(params[0], inputs, max_length)
 
     def propose(self, params, carry, output, **settings):
-        return self._drafter.propose(params[0], carry, output, confidence=params[1], **settings)
-
-    def commit(self, carry, position):
-        return self._drafter.commit(carry, position)
+        return super().propose(params[0], carry, output, confidence=params[1], **settings)
 
 
 def _within_rollback(d: Distributions, tokens: jax.Array, rollback: jax.Array) -> Verdict:

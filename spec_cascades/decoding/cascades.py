@@ -4,6 +4,7 @@
 for the drafter before the target can begin, which is what speculative cascades do away with.
 """
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -64,7 +65,7 @@ def sequence_cascade(
         raise ValueError(f"score = {score!r} must be one of {', '.join(SCORES)}")
     if not 0 <= quantile <= 1:
         raise ValueError(f"quantile = {quantile} must be within 0 and 1")
-    scored = _with_log_probs(config)
+    scored = dataclasses.replace(config, return_log_probs=True)
     drafted = autoregressive(
         drafter_model,
         drafter_params,
@@ -79,16 +80,24 @@ def sequence_cascade(
     real = jnp.ones(inputs.shape[0], bool) if row_mask is None else row_mask
     # A draft that ended in a NaN has no score to speak of.
     deferred = real & (falls_short | (drafted.finish == st.Finish.NONFINITE))
-    answered = autoregressive(
-        target,
-        target_params,
-        inputs,
-        # Fresh numbers: whether the target runs at all depends on those of the drafter.
-        jax.vmap(jax.random.fold_in, (0, None))(keys, 1),
-        temperature=temperature,
-        config=scored,
-        row_mask=deferred,
-    )
+
+    def answer():
+        return autoregressive(
+            target,
+            target_params,
+            inputs,
+            # Fresh numbers: whether the target runs at all depends on those of the drafter.
+            jax.vmap(jax.random.fold_in, (0, None))(keys, 1),
+            temperature=temperature,
+            config=scored,
+            row_mask=deferred,
+        )
+
+    def no_answer():
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(answer))
+
+    # Where no row defers the target does not even read the input.
+    answered = jax.lax.cond(deferred.any(), answer, no_answer)
 
     def choose(target_value, drafter_value):
         rows = deferred.reshape((-1,) + (1,) * (drafter_value.ndim - 1))
@@ -113,10 +122,6 @@ def sequence_cascade(
             deferred=choose(drafts.drafted, 0 * drafts.drafted),
         ),
     )
-
-
-def _with_log_probs(config: st.DecodeConfig) -> st.DecodeConfig:
-    return config.__class__(**{**config.__dict__, "return_log_probs": True})
 
 
 def answer_score(

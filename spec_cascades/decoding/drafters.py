@@ -9,7 +9,7 @@ A drafter is a frozen dataclass with three functions, so that it can be static u
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ class Draft(NamedTuple):
             throughout where the drafter has nothing to propose.
         logits: float32 [batch, rows, V], of the raw distribution.
         calls: int32 [batch], model calls made for the row.
-        finite: bool [batch], False where the drafter gave a NaN or an infinity.
+        finite: bool [batch, rows], False where the drafter gave a NaN or an infinity.
 
     There are gamma rows, or gamma + 1 where the bonus token needs the drafter's distribution.
     """
@@ -43,7 +43,13 @@ class Draft(NamedTuple):
 
 
 class Drafter(Protocol):
-    """Proposes blocks; hashable and without state of its own."""
+    """Proposes blocks; hashable and without state of its own.
+
+    Attributes:
+        runs_model: whether a model reads the input and drafts (for the count of prefills).
+    """
+
+    runs_model: ClassVar[bool]
 
     def start(self, params: Any, inputs: jax.Array, max_length: int) -> Any:
         """The drafter's state for a batch of inputs, int32 [batch, input_length]."""
@@ -109,6 +115,7 @@ class ModelDrafter:
         model: a `models.Model`.
     """
 
+    runs_model: ClassVar[bool] = True
     model: Any
 
     def start(self, params, inputs, max_length):
@@ -155,7 +162,7 @@ class ModelDrafter:
                 tokens=loop.tokens.at[:, step].set(token, mode="drop"),
                 q=loop.q.at[:, step].set(q),
                 logits=loop.logits.at[:, step].set(logits),
-                finite=loop.finite & (finite | ~loop.drafting),
+                finite=loop.finite.at[:, step].set(finite | ~loop.drafting),
                 # The bonus row's draw is no draft.
                 num_drafted=loop.num_drafted + (loop.drafting & sure & (step < gamma)),
                 calls=loop.calls + loop.drafting,
@@ -191,7 +198,7 @@ class ModelDrafter:
             tokens=jnp.full((batch, gamma), config.pad_id, jnp.int32),
             q=blank,
             logits=blank,
-            finite=jnp.ones(batch, bool),
+            finite=jnp.ones((batch, rows), bool),
             num_drafted=jnp.zeros(batch, jnp.int32),
             calls=jnp.zeros(batch, jnp.int32),
             drafting=output.running,
@@ -233,6 +240,7 @@ class PromptLookup:
         min_ngram: shortest n-gram looked for.
     """
 
+    runs_model: ClassVar[bool] = False
     max_ngram: int = 3
     min_ngram: int = 1
 
@@ -281,7 +289,7 @@ class PromptLookup:
             q=q,
             logits=jnp.where(q > 0, 0.0, dist.MASKED),
             calls=jnp.zeros_like(num_drafted),
-            finite=jnp.ones_like(output.running),
+            finite=jnp.ones(found.shape, bool),
         )
         return draft, carry
 

@@ -57,7 +57,7 @@ class Verified:
         tokens: int32 [batch, gamma + 1]; the drafts that stand, then the next token.
         outcome: of the verification.
         log_probs: float32 [batch, gamma + 1] or None, under the target.
-        finite: bool [batch], False where a model gave a NaN or an infinity.
+        finite: bool [batch], False where a model or the rule gave a NaN or an infinity.
     """
 
     tokens: jax.Array
@@ -122,7 +122,7 @@ class SpeculativeDecoder:
         inputs: jax.Array,
         keys: jax.Array,
         *,
-        alpha: jax.Array | float = 0.0,
+        alpha: jax.Array | float,
         temperature: jax.Array | float = 0.0,
         row_mask: jax.Array | None = None,
     ) -> st.DecodeResult:
@@ -167,7 +167,7 @@ class SpeculativeDecoder:
             drafter_carry=self.drafter.start(drafter_params, inputs, max_length),
             keys=keys,
             statistics=statistics.add(
-                target_prefills=real, drafter_prefills=real & (drafter_params is not None)
+                target_prefills=real, drafter_prefills=real & self.drafter.runs_model
             ),
         )
 
@@ -217,8 +217,9 @@ class SpeculativeDecoder:
         output = state.output
         fed = jnp.concatenate([output.newest[:, None], draft.tokens], axis=1)
         logits, cache = self.target.extend(target_params, state.target_cache, fed, output.position)
-        used = jnp.arange(self.gamma + 1) <= draft.num_drafted[:, None]
-        finite = (dist.finite(logits, self._vocab_size) | ~used).all(axis=1) & draft.finite
+        finite = dist.finite(logits, self._vocab_size)
+        unasked = self.gamma + 1 - self._rows
+        finite &= jnp.pad(draft.finite, [(0, 0), (0, unasked)], constant_values=True)
         logits = dist.fit_vocabulary(logits, self.target.vocab_size, self._vocab_size)
         block = Block(
             tokens=draft.tokens,
@@ -240,6 +241,7 @@ class SpeculativeDecoder:
             jnp.pad(draft.tokens, [(0, 0), (0, 1)]), outcome.num_accepted, outcome.next_token
         )
         log_probs = st.log_probability(logits, tokens) if self.config.return_log_probs else None
+        finite = (finite | ~outcome.used).all(axis=1) & outcome.finite
         return Verified(tokens, outcome, log_probs, finite), state.replace(target_cache=cache)
 
     def commit(self, state: SpeculativeState, draft: Draft, verified: Verified) -> SpeculativeState:

@@ -26,7 +26,7 @@ class Finish(enum.IntEnum):
     RUNNING = 0
     EOS = 1
     LENGTH = 2  # max_decode_length reached
-    NONFINITE = 3  # a model gave NaN or infinite logits: the row stops before using them
+    NONFINITE = 3  # a model or the rule gave NaN or infinity: the row stops before using it
     PADDING = 4  # the row was masked out from the start
 
 
@@ -87,8 +87,8 @@ class Statistics:
         accepted: emitted tokens that the drafter wrote.
         corrected: emitted tokens that the target wrote where a draft fell or the rule deferred.
         bonus: emitted tokens that the target wrote where nothing was rejected.
-        deferred: judged draft positions at which the rule did not let the draft stand outright
-            (acceptance probability below 1).
+        deferred: judged draft positions at which the rule chose the target; for a rule that chooses
+            no model, those whose acceptance probability is below 1.
         verified_at: int32 [batch, gamma]; how often position i of a block was judged, that is
             drafted with all earlier drafts of its block standing.
         accepted_at: int32 [batch, gamma]; how often the draft at position i was kept.

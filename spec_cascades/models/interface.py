@@ -40,7 +40,8 @@ class Model(Protocol):
         Args:
             params: the parameters.
             inputs: [batch, input length] int32; 0 is padding.
-            max_length: positions that the cache can hold per row; static.
+            max_length: positions that the cache can hold per row beyond those that the input takes
+                (an encoder-decoder's input takes none); static.
 
         Returns:
             A cache that `extend` can start from.
@@ -59,7 +60,7 @@ class Model(Protocol):
             cache: from `prefill` or `extend`.
             tokens: [batch, k] int32.
             start: [batch] int32, position of each row's first token; `start + k` must not exceed
-                the cache's `max_length`.
+                what the cache can hold.
 
         Returns:
             Logits [batch, k, vocab_size] float32, those at `i` predicting the token that follows

@@ -1,6 +1,9 @@
 """Token-level and sequence-level cascades, BiLD and autoregressive decoding, row by row, against
 plain Python versions of what they claim to do (greedy), and their counts."""
 
+import dataclasses
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +13,7 @@ import toys
 
 from spec_cascades import decoding, rules
 from spec_cascades.decoding import Finish, Origin
+from spec_cascades.testing import ToyModel
 
 CONFIG = toys.config(14, return_log_probs=True)
 BATCH = 16
@@ -240,6 +244,35 @@ def test_sequence_cascade(score):
         assert counts.target_calls[i] == counts.corrected[i] == deferred * len(answered)
         assert counts.target_prefills[i] == deferred
         assert counts.deferred[i] == deferred * len(drafted)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Watched(ToyModel):
+    """Tells `prefills` of every input that it really reads."""
+
+    prefills: ClassVar[list] = []
+
+    def prefill(self, params, inputs, max_length):
+        jax.debug.callback(lambda: self.prefills.append(1))
+        return super().prefill(params, inputs, max_length)
+
+
+@pytest.mark.parametrize("threshold, prefills", [(-jnp.inf, 0), (jnp.inf, 1)])
+def test_sequence_cascade_runs_no_target_where_no_row_defers(threshold, prefills):
+    _Watched.prefills.clear()
+    result = toys.sequence_cascade(
+        _Watched(toys.VOCAB),
+        toys.TOY,
+        *toys.tables(3),
+        toys.ragged_inputs(BATCH, 3),
+        toys.keys(BATCH),
+        threshold=threshold,
+        temperature=0.0,
+        config=CONFIG,
+    )
+    jax.block_until_ready(result)
+    jax.effects_barrier()
+    assert len(_Watched.prefills) == prefills
 
 
 def test_sequence_cascade_extremes_and_broken_drafters():

@@ -398,6 +398,40 @@ def test_non_finite_logits_never_pick_a_token(verification):
     assert (result.statistics.drafted == 0).all()
 
 
+def test_non_finite_logits_behind_a_rejected_draft_do_not_matter():
+    """The target gives NaN wherever its own text does not lead: after drafts that are rejected."""
+    inputs = toys.ragged_inputs(16, 4)
+    target, drafter = toys.tables(4, eos=-3.0)
+    clean = run((target, drafter), inputs)
+    reached = np.zeros(toys.TOY.contexts, bool)
+    for i in range(16):
+        fed = jnp.asarray([[0, *toys.row(clean, i)]])
+        cache = toys.TOY.prefill(target, inputs[i : i + 1], fed.shape[1])
+        row_numbers = jnp.arange(toys.TOY.contexts)[:, None]
+        contexts, _ = toys.TOY.extend(row_numbers, cache, fed, jnp.zeros(1, jnp.int32))
+        reached[np.asarray(contexts).ravel()] = True
+    poisoned = jnp.where(reached[:, None], target, jnp.nan)
+    assert_same_rows(run((poisoned, drafter), inputs), clean)
+
+
+@rules.register_rule(summary="NaN where the target is sure", source="this test")
+def broken_rule(d, alpha):
+    return jnp.where((d.p_hat.max(axis=-1) > 0.8)[..., None], jnp.nan, d.p)
+
+
+@pytest.mark.parametrize("verification", ["token", "block"])
+def test_a_rule_that_gives_nan_ends_the_row(verification):
+    inputs = toys.ragged_inputs(16, 4)
+    params = toys.tables(4, eos=-3.0)
+    clean = run(params, inputs)
+    result = run(params, inputs, rule=rules.get("broken_rule"), verification=verification)
+    ended = np.asarray(result.finish) == Finish.NONFINITE
+    assert ended.any()
+    for i in range(16):
+        row, wanted = toys.row(result, i), toys.row(clean, i)
+        assert row == (wanted[: len(row)] if ended[i] else wanted)
+
+
 # ------------------------------------------------------------------------------------------------
 # Vocabularies
 # ------------------------------------------------------------------------------------------------
