@@ -27,8 +27,8 @@ def commands(document: pathlib.Path) -> list[list[str]]:
 
 
 def test_the_table_of_rules_is_up_to_date():
-    ours = rules.__name__
-    shipped = [r for r in rules.REGISTRY.values() if r.function.__module__ == ours]
+    ours = rules.__name__ + "."
+    shipped = [r for r in rules.REGISTRY.values() if r.function.__module__.startswith(ours)]
     assert rules_command.markdown(shipped) in (ROOT / "docs" / "rules.md").read_text()
 
 
@@ -62,4 +62,4 @@ def test_the_readmes_rule_registers_and_is_a_distribution():
         np.testing.assert_allclose(pi.sum(-1), 1, atol=1e-6)
         np.testing.assert_array_equal(rule.target_distribution(d, 0.0, positions), p)
     finally:
-        rules._RULES.pop("agree_mix", None)
+        rules.registry._RULES.pop("agree_mix", None)

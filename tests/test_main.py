@@ -178,4 +178,4 @@ def test_a_rule_of_ones_own_is_listed_and_runs(home, tmp_path, monkeypatch, caps
         printed = capsys.readouterr()
         assert "target calls" in printed.err and "drafts stood" in printed.err
     finally:
-        rules._RULES.pop("half_way", None)
+        rules.registry._RULES.pop("half_way", None)

@@ -12,7 +12,11 @@ import pytest
 from spec_cascades import rules
 from spec_cascades.rules import Distributions, Parameter
 
-BUILT_IN = [n for n in rules.names() if rules.REGISTRY[n].function.__module__ == rules.__name__]
+BUILT_IN = [
+    n
+    for n in rules.names()
+    if rules.REGISTRY[n].function.__module__.startswith(rules.__name__ + ".")
+]
 WITH_PI = [name for name in BUILT_IN if rules.REGISTRY[name].has_target_distribution]
 WITH_ALPHA = [name for name in BUILT_IN if rules.REGISTRY[name].alpha is not None]
 INF = math.inf
@@ -402,6 +406,7 @@ def test_rules_say_what_they_are(name):
         (lambda: rules.get("typical", eps=math.nan), ["eps = nan", "0 to 1"]),
         (lambda: rules.get("opt", strict_prefix=-1), ["strict_prefix = -1"]),
         (lambda: rules.get("opt", strict_prefix=1.5), ["strict_prefix = 1.5"]),
+        (lambda: rules.get("opt", strict_prefix="3"), ["strict_prefix = '3'", "whole number"]),
         (lambda: rules.check_alpha(rules.get("chow"), 1.5), ["alpha = 1.5", "chow", "-1 to 1"]),
         (lambda: rules.check_alpha(rules.get("mixture"), -0.1), ["alpha = -0.1", "0 to 1"]),
         (lambda: rules.check_alpha(rules.get("opt"), math.nan), ["alpha = nan"]),
@@ -431,7 +436,7 @@ def own_rule():
         return (1 - weight) * d.p + weight * d.q
 
     yield "halfway"
-    rules._RULES.pop("halfway")
+    rules.registry._RULES.pop("halfway")
 
 
 def test_a_rule_of_ones_own(own_rule):
@@ -477,7 +482,7 @@ def test_own_choices_and_verdicts():
         assert not rules.get("never").has_target_distribution
     finally:
         for name in ("always", "never"):
-            rules._RULES.pop(name, None)
+            rules.registry._RULES.pop(name, None)
 
 
 def test_the_registry_is_read_only():

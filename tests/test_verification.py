@@ -19,7 +19,11 @@ from spec_cascades.rules import Distributions
 from spec_cascades.verification import Block, Uniforms, verify_block, verify_tokens
 
 VERIFY = {"token": verify_tokens, "block": verify_block}
-BUILT_IN = [n for n in rules.names() if rules.REGISTRY[n].function.__module__ == rules.__name__]
+BUILT_IN = [
+    n
+    for n in rules.names()
+    if rules.REGISTRY[n].function.__module__.startswith(rules.__name__ + ".")
+]
 WITH_PI = [name for name in BUILT_IN if rules.REGISTRY[name].has_target_distribution]
 VOCAB, GAMMA, EOS = 4, 3, 1
 ACCEPT, REJECT = -1.0, 2.0  # "random" numbers that force a decision
