@@ -141,6 +141,30 @@ def _cactus(q, p, x, a):
     return min(1.0, h[x] / q[x]), normalise(np.maximum(0, h - q), p)
 
 
+def mentored(q, p, budget):
+    """The law max(min(q, c p), b p) with KL(p || law) = budget, by bisection in bisection."""
+    q, p = (np.asarray(x, np.float64) / np.sum(x, dtype=np.float64) for x in (q, p))
+
+    def divergence(pi):
+        return np.sum(p[p > 0] * -np.log(np.maximum(pi[p > 0] / p[p > 0], 1e-30)))
+
+    def law(log_c):
+        kept = np.minimum(q, np.exp(log_c) * p)
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            b = (low + high) / 2
+            low, high = (b, high) if np.maximum(kept, b * p).sum() < 1 else (low, b)
+        return np.maximum(kept, high * p)
+
+    if divergence(q) <= budget:
+        return q
+    low, high = 0.0, np.log(1e30)
+    for _ in range(60):
+        log_c = (low + high) / 2
+        low, high = (log_c, high) if divergence(law(log_c)) <= budget else (low, log_c)
+    return law(low)
+
+
 VERDICT = {"lossy": _lossy, "typical": _typical, "cactus": _cactus}
 
 

@@ -10,7 +10,7 @@ import oracles
 import pytest
 
 from spec_cascades import rules
-from spec_cascades.rules import Distributions, Parameter
+from spec_cascades.rules import Distributions, Parameter, mentored
 
 BUILT_IN = [
     n
@@ -304,6 +304,34 @@ def test_mentored_spends_its_budget_and_accepts_the_most(vocab, budget):
     assert binding > 10
 
 
+@pytest.mark.parametrize("vocab", [2, 5, 150])
+def test_mentored_is_the_optimum_found_by_nested_bisection(vocab):
+    """Against float64; among the pairs are one-hots, and filtered ones with zeros in q or p."""
+    q, p = (x[:60] for x in pairs(vocab)[:2])
+    for budget in (1e-3, 0.03, 0.3, 2.0):
+        got = emitted_fast(rules.get("mentored"), (q, p, q, p), budget)
+        wanted = [oracles.mentored(*row, budget) for row in zip(q, p, strict=True)]
+        np.testing.assert_allclose(got, wanted, atol=2e-5)
+
+
+@pytest.mark.parametrize("budget", [0.01, 0.3])
+def test_mentored_with_a_wide_vocabulary_and_filtered_drafts(budget):
+    """The bounds alone, where ratios are extreme; a row does not depend on its neighbours."""
+    rng = np.random.default_rng(3)
+    q, p = (oracles.softmax(4 * rng.normal(size=(6, 3000))) for _ in range(2))
+    q[::2] = np.where(q[::2] > np.quantile(q[::2], 0.7, axis=1, keepdims=True), q[::2], 0)
+    q = (q / q.sum(axis=1, keepdims=True)).astype(np.float32)
+    p = p.astype(np.float32)
+    budgets = jnp.full(6, budget)
+    ceiling, floor = jax.jit(mentored.bounds)(q, p, budgets)
+    pi = np.clip(q, np.asarray(floor)[:, None] * p, np.asarray(ceiling)[:, None] * p)
+    for i in range(6):
+        np.testing.assert_allclose(pi[i], oracles.mentored(q[i], p[i], budget), atol=2e-5)
+        assert oracles.kl(p[i], pi[i]) == pytest.approx(budget, rel=1e-3)
+        alone = jax.jit(mentored.bounds)(q[i : i + 1], p[i : i + 1], budgets[:1])
+        np.testing.assert_allclose(alone, (ceiling[i : i + 1], floor[i : i + 1]), rtol=1e-5)
+
+
 def test_mentored_on_a_larger_vocabulary():
     d = tuple(x[:16] for x in pairs(100, count=60))
     for budget in (0.03, 0.3):
@@ -483,6 +511,36 @@ def test_own_choices_and_verdicts():
     finally:
         for name in ("always", "never"):
             rules.registry._RULES.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    "register, function, ask, words",
+    [
+        (rules.register_rule, lambda d, alpha: d.p[..., 0], "target_distribution", "[4, 5]"),
+        (rules.register_rule, lambda d, alpha: d.p > 0, "target_distribution", "bool [4, 5]"),
+        (rules.register_rule, lambda d, alpha: None, "target_distribution", "NoneType"),
+        (rules.register_choice, lambda d, alpha: alpha, "keep", "float32 [4]: it must be bool"),
+        (rules.register_verdict, lambda d, x, alpha: (alpha, d.p), "verdict", "tuple"),
+        (rules.register_verdict, lambda d, x, alpha: rules.Verdict(x, d.p), "verdict", "accept"),
+        (
+            rules.register_verdict,
+            lambda d, x, alpha: rules.Verdict(alpha, alpha),
+            "verdict",
+            "replacement as float32 [4]: it must be float32 [4, 5]",
+        ),
+    ],
+)
+def test_wrong_shapes_and_dtypes_are_told_while_tracing(register, function, ask, words):
+    register(summary="wrong", source="test", name="wrong")(function)
+    d = as_jax(x[:4] for x in pairs(5))
+    zeros = jnp.zeros(4, jnp.int32)
+    tokens = (zeros,) if ask == "verdict" else ()
+    try:
+        with pytest.raises(ValueError, match="rule 'wrong' returned") as error:
+            jax.eval_shape(getattr(rules.get("wrong"), ask), d, *tokens, jnp.float32(0), zeros)
+        assert words in str(error.value) and "\n" not in str(error.value)
+    finally:
+        rules.registry._RULES.pop("wrong")
 
 
 def test_the_registry_is_read_only():

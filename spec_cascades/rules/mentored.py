@@ -60,9 +60,9 @@ class _Sums(NamedTuple):
 def bounds(q: jax.Array, p: jax.Array, budget: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The ceiling `c` and the floor `b` of `pi / p` at each position.
 
-    Where `KL(p || q)` is within the budget everything is accepted, and `c` is infinite. A token to
-    which the target gives no probability is otherwise never kept: where such tokens have much of
-    `q`, the budget may not be spent.
+    Where `KL(p || q)` is within the budget everything is accepted, and `c` is infinite; a `q / p`
+    below 1e-30 counts as 1e-30 there. A token to which the target gives no probability is otherwise
+    never kept: where such tokens have much of `q`, the budget may not be spent.
 
     Args:
         q: the drafter's working distribution, float32 [..., V].
@@ -102,13 +102,16 @@ def _sums(
 ) -> _Sums:
     floor, ceiling = floor[..., None], ceiling[..., None]
     clipped = jnp.clip(log_ratio, jnp.log(floor), jnp.log(ceiling))
-    return _Sums(
-        added=jnp.maximum(floor * p - q, 0.0).sum(axis=-1),
-        removed=jnp.maximum(q - ceiling * p, 0.0).sum(axis=-1),
-        low=jnp.where(q < floor * p, p, 0.0).sum(axis=-1),
-        high=jnp.where(q > ceiling * p, p, 0.0).sum(axis=-1),
-        divergence=-(p * clipped).sum(axis=-1),
+    terms = _Sums(
+        added=jnp.maximum(floor * p - q, 0.0),
+        removed=jnp.maximum(q - ceiling * p, 0.0),
+        low=jnp.where(q < floor * p, p, 0.0),
+        high=jnp.where(q > ceiling * p, p, 0.0),
+        divergence=-p * clipped,
     )
+    # One reduction of five operands passes over the vocabulary once: faster than five on CPU.
+    add = lambda x, y: tuple(a + b for a, b in zip(x, y, strict=True))
+    return _Sums(*jax.lax.reduce(tuple(terms), (0.0,) * len(terms), add, (p.ndim - 1,)))
 
 
 def _first_moved(q: jax.Array, p: jax.Array, sums: _Sums, budget: jax.Array) -> jax.Array:

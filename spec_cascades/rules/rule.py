@@ -113,6 +113,7 @@ class Rule:
             positions: int32 [...], index of the token in the output.
         """
         kept = self.function(d, _per_position(alpha, positions), **dict(self.settings))
+        self._check("keep", kept, positions.shape, "bool")
         return kept & (positions >= self.strict_prefix)
 
     def target_distribution(
@@ -122,6 +123,7 @@ class Rule:
         if self.kind == "choice":
             return jnp.where(self.keep(d, alpha, positions)[..., None], d.q, d.p)
         pi = self.function(d, _per_position(alpha, positions), **dict(self.settings))
+        self._check("pi", pi, d.q.shape, "float32")
         if not self.strict_prefix:
             return pi
         return jnp.where((positions < self.strict_prefix)[..., None], d.p, pi)
@@ -135,6 +137,12 @@ class Rule:
                 self.target_distribution(d, alpha, positions), d, tokens
             )
         judged = self.function(d, tokens, _per_position(alpha, positions), **dict(self.settings))
+        if not isinstance(judged, Verdict):
+            raise ValueError(
+                f"rule {self.name!r} returned {type(judged).__name__}: it must be Verdict"
+            )
+        self._check("accept", judged.accept, tokens.shape, "float32")
+        self._check("replacement", judged.replacement, d.q.shape, "float32")
         judged = Verdict(judged.accept, arithmetic.or_else(judged.replacement, d.p))
         if not self.strict_prefix:
             return judged
@@ -144,6 +152,13 @@ class Rule:
             jnp.where(first, strict.accept, judged.accept),
             jnp.where(first[..., None], strict.replacement, judged.replacement),
         )
+
+    def _check(self, what: str, value: Any, shape: tuple[int, ...], dtype: str) -> None:
+        """Raises a ValueError, while tracing, if the rule's function returned anything else."""
+        found = f"{getattr(value, 'dtype', type(value).__name__)} {list(jnp.shape(value))}"
+        wanted = f"{dtype} {list(shape)}"
+        if found != wanted:
+            raise ValueError(f"rule {self.name!r} returned {what} as {found}: it must be {wanted}")
 
 
 def from_target_distribution(pi: jax.Array, d: Distributions, tokens: jax.Array) -> Verdict:
