@@ -12,7 +12,6 @@ The loop, its checkpoints and its run folder are those of `spec_cascades.trainin
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import pathlib
 from collections.abc import Callable, Mapping
@@ -21,8 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spec_cascades import checkpoints, partitioning, training
-from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades import checkpoints, checks, rules, training
+from spec_cascades.models.t5 import T5
 
 Divergence = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -66,9 +65,7 @@ def get_divergence(name: str) -> Divergence:
     """The divergence of that name; ValueError offers the nearest known one."""
     if name in DIVERGENCES:
         return DIVERGENCES[name]
-    near = difflib.get_close_matches(name, DIVERGENCES, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(DIVERGENCES)}"
-    raise ValueError(f"unknown divergence {name!r}; {hint}")
+    raise ValueError(rules.unknown("divergence", name, tuple(DIVERGENCES)))
 
 
 # --- the loss and the text ---
@@ -155,10 +152,8 @@ def on_policy_text(
     """
     from spec_cascades import decoding
 
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"on_policy must lie in 0..1, not {fraction}")
-    if temperature < 0:
-        raise ValueError(f"on_policy_temperature must not be negative, but is {temperature}")
+    checks.between(0, 1, on_policy=fraction)
+    checks.sampling(temperature=temperature)
 
     @functools.partial(jax.jit, static_argnames="config")
     def write(params, inputs, keys, config):
@@ -182,107 +177,56 @@ def on_policy_text(
 # --- the command ---
 
 
-def distill(
-    *,
-    output_dir: str,
-    task: str,
-    target: str,
-    config: T5Config,
-    lengths: Mapping[str, int],
-    steps: int,
-    divergence: str = "forward_kl",
-    on_policy: float = 0.0,
-    on_policy_temperature: float = 1.0,
-    batch_size: int = 128,
-    learning_rate: float = 1e-2,
-    warmup_steps: int = 500,
-    schedule: str = "linear",
-    optimizer: str = "adafactor",
-    weight_decay: float = 0.0,
-    clip_norm: float = 1.0,
-    seed: int = 0,
-    checkpoint_every: int = 500,
-    report_every: int = 50,
-    validate_every: int = 500,
-    validation_split: str | None = "validation",
-    validation_batches: int = 8,
-    model_parallelism: int = 1,
-    export_dtype: str = "float32",
-) -> pathlib.Path:
-    """Trains a T5 drafter to imitate a target, and writes its model folder.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistillRun(training.Run):
+    """Settings of `distill`: `training.Run`'s, of the drafter, and a few of its own.
 
-    Args:
-        output_dir: the run folder.
-        task: a registered SeqIO task or mixture, the source of inputs (and of targets, except
-            where the drafter writes them).
+    Attributes:
         target: the target's model folder.
-        config: the drafter's sizes.
-        lengths: `{"inputs": n, "targets": m}` in tokens, EOS included; longer ones are cut.
-        steps: optimizer steps.
         divergence: "forward_kl", "reverse_kl", "jsd" or "total_variation".
         on_policy: share of the batches whose targets the drafter writes, 0 to 1.
         on_policy_temperature: at which it writes.
-        batch_size: examples a step.
-        learning_rate: see `training.Settings`, as for the arguments that follow.
-        warmup_steps: see `training.Settings`.
-        schedule: see `training.Settings`.
-        optimizer: see `training.Settings`.
-        weight_decay: see `training.Settings`.
-        clip_norm: see `training.Settings`.
-        seed: see `training.Settings`.
-        checkpoint_every: see `training.Settings`.
-        report_every: see `training.Settings`.
-        validate_every: see `training.Settings`.
-        validation_split: the task's split whose divergence is reported, or None.
-        validation_batches: how many batches of it.
-        model_parallelism: devices over which each parameter is spread.
-        export_dtype: "float32" or "bfloat16", of the finished model folder.
+    """
+
+    target: str
+    divergence: str = "forward_kl"
+    on_policy: float = 0.0
+    on_policy_temperature: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        get_divergence(self.divergence)
+        checks.between(0, 1, on_policy=self.on_policy)
+        checks.sampling(temperature=self.on_policy_temperature)
+        if self.target is not None:
+            checkpoints.resolve(self.target)
+
+
+def distill(run: DistillRun) -> pathlib.Path:
+    """Trains a T5 drafter to imitate a target, and writes its model folder.
 
     Returns:
         The path of the model folder.
 
     Raises:
-        FileNotFoundError: no target there.
-        ValueError: unknown task or divergence, settings out of range, a target that speaks
-            another vocabulary than the task, or a run folder of other settings.
+        ValueError: unknown task, a target that speaks another vocabulary than the task, or a run
+            folder of other settings.
     """
-    arguments = {name: x for name, x in locals().items() if name != "output_dir"}
-    settings = training.Settings(
-        **{f.name: arguments[f.name] for f in dataclasses.fields(training.Settings)}
-    )
-    get_divergence(divergence)
-    data = training.TaskData(task=task, lengths=lengths, batch_size=batch_size, seed=seed)
-    training.check_vocabulary(config.vocab_size, data.vocabulary)
-    mesh = partitioning.make_mesh(model_parallelism)
-    teacher = checkpoints.load(target, mesh=mesh)
-    drafter = T5(config)
+    run.check_task()
+    vocabulary = run.data().vocabulary
+    teacher = checkpoints.load(run.target, mesh=run.mesh())
+    drafter = T5(run.config)
     checkpoints.check_pair(
-        teacher, checkpoints.Loaded(drafter, None, data.vocabulary, pathlib.Path(output_dir))
+        teacher, checkpoints.Loaded(drafter, None, vocabulary, pathlib.Path(run.output_dir))
     )
-    size = data.vocabulary.vocab_size
     prepare = None
-    if on_policy > 0:
+    if run.on_policy > 0:
         prepare = on_policy_text(
             drafter,
-            fraction=on_policy,
-            temperature=on_policy_temperature,
-            vocab_size=size,
-            seed=seed,
+            fraction=run.on_policy,
+            temperature=run.on_policy_temperature,
+            vocab_size=vocabulary.vocab_size,
+            seed=run.seed,
         )
-    training.claim_run_dir(output_dir, {"command": "distill", **arguments})
-    params = training.fit(
-        drafter,
-        drafter.init(jax.random.key(seed)),
-        distillation_loss(teacher.model, drafter, divergence, size),
-        data.training,
-        run_dir=output_dir,
-        settings=settings,
-        validation=data.validation(validation_split, validation_batches),
-        frozen=teacher.params,
-        prepare=prepare,
-        mesh=mesh,
-        description=f"distill {task}",
-    )
-    path = pathlib.Path(output_dir) / "model"
-    checkpoints.save(path, drafter, params, data.vocabulary, dtype=export_dtype)
-    return path
+    loss_fn = distillation_loss(teacher.model, drafter, run.divergence, vocabulary.vocab_size)
+    return run.execute("distill", drafter, loss_fn, frozen=teacher.params, prepare=prepare)

@@ -14,7 +14,9 @@ should not be compared. The target's own line is measured the same way: how far 
 the noise of the measurement.
 """
 
+import dataclasses
 import hashlib
+import inspect
 import logging
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -22,7 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from spec_cascades import batching, checkpoints, decoding, methods, report, results, sweep
+from spec_cascades import (
+    batching,
+    checkpoints,
+    checks,
+    decoding,
+    methods,
+    partitioning,
+    report,
+    results,
+    sweep,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -31,10 +43,10 @@ DEFAULT_METHODS = ("target", "drafter", "speculative", "lossy", "token_v3", "opt
 
 def evaluate(
     *,
-    output_dir: str,
     task: str | Sequence[str],
     target: str,
     drafter: str,
+    output_dir: str | None = None,
     methods: Sequence[str | Mapping[str, Any]] = DEFAULT_METHODS,
     alphas: Sequence[float] | None = None,
     gammas: int | Sequence[int] = (5,),
@@ -47,7 +59,7 @@ def evaluate(
     batch_size: int = 16,
     input_length: int | None = None,
     input_buckets: Sequence[int] | None = None,
-    max_decode_length: int = 64,
+    max_decode_length: int = 128,
     dtype: str = "float32",
     model_parallelism: int = 1,
     latency_batches: int = 2,
@@ -60,10 +72,10 @@ def evaluate(
     methods, gammas, temperatures and seeds may be added between runs.
 
     Args:
-        output_dir: folder for everything written.
         task: a SeqIO task or mixture, or several; a mixture stands for each of its tasks.
         target: folder of the large model, or `demo/target`.
         drafter: folder of the small model, or `demo/drafter`.
+        output_dir: folder for everything written; `output/<task>` if None.
         methods: names, or mappings with a `name` and options: see `methods.parse`.
         alphas: values for every method that sweeps alpha; the registry's grids if None.
         gammas: block sizes.
@@ -90,19 +102,12 @@ def evaluate(
         ValueError: a setting is wrong, or the folder holds another experiment.
         FileNotFoundError: a model or data file is missing.
     """
-    chosen = _check_methods(methods, alphas)
-    axes = _check_axes(chosen, gammas=gammas, temperatures=temperatures, seeds=seeds)
-    check_sampling(top_k=top_k, top_p=top_p)
-    check_counts(
-        batch_size=batch_size,
-        max_decode_length=max_decode_length,
-        latency_batches=latency_batches,
-        num_examples=num_examples,
-        input_length=input_length,
-    )
-    names = _subtasks(task, split)
-    points = sweep.plan(names, chosen, **axes)
+    checked = check(**{name: x for name, x in locals().items() if name != "provenance"})
+    names = checked.tasks
+    output_dir = output_dir or default_output_dir(task)
+    points = sweep.plan(names, checked.methods, **checked.axes)
     examples = {name: _read(name, split, num_examples, input_length) for name in names}
+    data = {name: _batch(rows, batch_size, input_buckets) for name, rows in examples.items()}
     fingerprint = {
         "tasks": names,
         "examples": _digest_texts(examples),
@@ -127,7 +132,6 @@ def evaluate(
             models = sweep.load_models(
                 target, drafter, dtype=dtype, model_parallelism=model_parallelism
             )
-            _check_batch(batch_size, models)
             config = decoding.DecodeConfig(
                 max_decode_length=max_decode_length,
                 eos_id=models.vocabulary.eos_id,
@@ -135,10 +139,6 @@ def evaluate(
                 top_p=float(top_p),
                 vocab_size=models.vocabulary.vocab_size,
             )
-            data = {
-                name: _batch(name, examples[name], models, batch_size, input_buckets)
-                for name in names
-            }
             sweep.Sweep(
                 models,
                 data,
@@ -153,29 +153,88 @@ def evaluate(
     return found
 
 
+def default_output_dir(task: str | Sequence[str]) -> str:
+    """Where an evaluation writes unless told otherwise: `output/<task>`."""
+    names = "+".join(_several(task))
+    return "output/" + names.replace("/", "_").replace(":", "_")
+
+
 # ---------------------------------------------------------------------------------------------
 # Checks, all before anything is loaded
 # ---------------------------------------------------------------------------------------------
 
+_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(evaluate).parameters.items()
+    if parameter.default is not parameter.empty
+}
+
+
+_COUNTS = ("batch_size", "max_decode_length", "latency_batches", "num_examples", "input_length")
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """Settings of an evaluation that are right.
+
+    Attributes:
+        methods: what is to run.
+        axes: gammas, temperatures and seeds.
+        tasks: names of the tasks, mixtures resolved; empty where no task was named.
+    """
+
+    methods: list[methods.Method]
+    axes: dict[str, tuple]
+    tasks: list[str]
+
+
+def check(**settings: Any) -> Checked:
+    """Checks some or all settings of `evaluate`, without reading data or parameters.
+
+    Args:
+        **settings: arguments of `evaluate`. What has no default may be left out, so that what is
+            wrong can be reported before what is missing.
+
+    Raises:
+        ValueError: a setting is wrong, or two vocabularies differ.
+        FileNotFoundError: there is no model of that name.
+    """
+    given = _DEFAULTS | settings
+    chosen = _check_methods(given["methods"], given["alphas"])
+    axes = _check_axes(
+        chosen, **{name: given[name] for name in ("gammas", "temperatures", "seeds")}
+    )
+    checks.sampling(top_k=given["top_k"], top_p=given["top_p"])
+    checks.counts(**{name: given[name] for name in _COUNTS})
+    if not checks.is_whole(given["examples_shown"], 0):
+        raise ValueError(f"examples_shown must be a whole number, got {given['examples_shown']!r}")
+    checks.counts(**{f"input_buckets[{i}]": n for i, n in enumerate(given["input_buckets"] or ())})
+    checks.dtype(given["dtype"])
+    if given["output_dir"] == "":
+        raise ValueError("output_dir is empty, name a folder")
+    _check_batch(given["batch_size"], given["model_parallelism"])
+    names = _subtasks(given["task"], given["split"]) if "task" in given else []
+    _check_vocabularies(names, {who: given[who] for who in ("target", "drafter") if who in given})
+    return Checked(chosen, axes, names)
+
 
 def _check_methods(descriptions, alphas) -> list[methods.Method]:
-    if isinstance(descriptions, str | Mapping):
-        descriptions = [descriptions]
-    if isinstance(alphas, int | float):
-        alphas = (alphas,)
-    chosen = [methods.parse(description, alphas=alphas) for description in descriptions]
+    alphas = None if alphas is None else _several(alphas)
+    chosen = [methods.parse(description, alphas=alphas) for description in _several(descriptions)]
     if not chosen:
         raise ValueError("methods is empty, name at least one")
     labels = [method.label for method in chosen]
     for label in labels:
         if labels.count(label) > 1:
-            raise ValueError(f"two methods are called {label!r}: give one of them another 'label'")
+            raise ValueError(
+                f"two methods are called {label!r}: take one out, or give it another 'label'"
+            )
     return chosen
 
 
 def _check_axes(chosen, *, gammas, temperatures, seeds) -> dict[str, tuple]:
     axes = {
-        name: (values,) if isinstance(values, int | float) else tuple(values)
+        name: _several(values)
         for name, values in [("gammas", gammas), ("temperatures", temperatures), ("seeds", seeds)]
     }
     for name, values in axes.items():
@@ -183,39 +242,41 @@ def _check_axes(chosen, *, gammas, temperatures, seeds) -> dict[str, tuple]:
             raise ValueError(f"{name} is empty, give at least one value")
     methods.check_gammas(axes["gammas"])
     for temperature in axes["temperatures"]:
-        check_sampling(temperature=temperature)
+        checks.sampling(temperature=temperature)
     for seed in axes["seeds"]:
-        if not isinstance(seed, int) or seed < 0:
-            raise ValueError(f"a seed must be a whole number of at least 0, got {seed!r}")
+        checks.sampling(seed=seed)
     if any(method.greedy_only for method in chosen) and 0 not in axes["temperatures"]:
         raise ValueError("bild is greedy: add 0 to temperatures, or take it out of methods")
     return axes
 
 
-def check_sampling(*, temperature: Any = 0.0, top_k: Any = 0, top_p: Any = 1.0) -> None:
-    """Raises ValueError for a sampling setting outside its range."""
-    number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
-    if not number or not 0 <= temperature < float("inf"):
-        raise ValueError(f"temperature must be a number of at least 0, got {temperature!r}")
-    if not isinstance(top_k, int) or top_k < 0:
-        raise ValueError(f"top_k must be a whole number, 0 for all tokens, got {top_k!r}")
-    if not isinstance(top_p, int | float) or not 0 < top_p <= 1:
-        raise ValueError(f"top_p must be above 0 and at most 1, got {top_p!r}")
+def _several(values: Any) -> tuple:
+    """A list or tuple as it is, anything else as the only one of its kind."""
+    return tuple(values) if isinstance(values, list | tuple) else (values,)
 
 
-def check_counts(**counts: int | None) -> None:
-    """Raises ValueError unless each is None or a whole number of at least 1."""
-    for name, value in counts.items():
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def _check_batch(batch_size: int, models: sweep.Models) -> None:
-    shards = models.mesh.shape["data"]
+def _check_batch(batch_size: int, model_parallelism: int) -> None:
+    shards = partitioning.make_mesh(model_parallelism).shape["data"]
     if batch_size % shards:
         raise ValueError(
             f"batch_size = {batch_size} must be a multiple of the {shards} data-parallel devices"
         )
+
+
+def _check_vocabularies(names: Sequence[str], folders: Mapping[str, str]) -> None:
+    """All tasks and models must mean the same by each id."""
+    from spec_cascades import tasks
+
+    spoken = {f"task {name!r}": tasks.vocabulary(name) for name in names}
+    for who, folder in folders.items():
+        spoken[f"the {who} ({folder})"] = model_vocabulary(folder)
+    if not folders or len(spoken) < 2:
+        return
+    *others, reference = spoken
+    for other in others:
+        difference = tasks.vocabularies.difference(spoken[other], spoken[reference])
+        if difference is not None:
+            raise ValueError(f"{other} and {reference} have different vocabularies: {difference}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -228,7 +289,7 @@ def _subtasks(task: str | Sequence[str], split: str) -> list[str]:
     from spec_cascades import tasks
 
     names = []
-    for name in [task] if isinstance(task, str) else task:
+    for name in _several(task):
         provider = tasks.get_task(name)
         tasks.check_split(name, split)
         names += [part.name for part in getattr(provider, "tasks", [provider])]
@@ -244,20 +305,15 @@ def _read(name: str, split: str, num_examples: int | None, input_length: int | N
     return tasks.examples(name, split, num_examples=num_examples, lengths=lengths)
 
 
-def _batch(
-    name: str, examples: Sequence[Any], models: sweep.Models, batch_size: int, buckets: Any
-) -> sweep.TaskData:
-    from spec_cascades import tasks
-
-    difference = tasks.vocabularies.difference(tasks.vocabulary(name), models.vocabulary)
-    if difference is not None:
-        raise ValueError(
-            f"task {name!r} and the target ({models.target.path}) have different vocabularies: "
-            f"{difference}"
-        )
+def _batch(examples: Sequence[Any], batch_size: int, buckets: Any) -> sweep.TaskData:
     inputs = [np.asarray(example.inputs) for example in examples]
     batches = batching.make_batches(inputs, batch_size=batch_size, buckets=buckets)
     return sweep.TaskData(examples, batches)
+
+
+def model_vocabulary(folder: str) -> Any:
+    """The vocabulary of a model folder; its parameters are not read."""
+    return checkpoints.folder.read_description(checkpoints.resolve(folder))[1]
 
 
 def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:

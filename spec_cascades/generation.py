@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spec_cascades import batching, coloring, decoding, evaluation, methods, metrics, sweep
+from spec_cascades import batching, checks, coloring, decoding, methods, metrics, sweep
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Generator:
         """
         self.method = methods.parse(method)
         methods.check_gammas(gamma)
-        evaluation.check_sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-        evaluation.check_counts(max_decode_length=max_decode_length)
+        checks.sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        checks.counts(max_decode_length=max_decode_length)
         if self.method.greedy_only and temperature > 0:
             raise ValueError(f"{self.method.name} is greedy: temperature must be 0")
         self.value = self._value(method)

@@ -3,7 +3,8 @@
 Only the command line imports this module. The library's functions are plain; here they become
 gin configurables:
 
-    evaluate, train, distill     the jobs (`evaluation`, `training`, `distillation`)
+    evaluate                     the sweep (`evaluation.evaluate`)
+    train, distill               settings of the jobs that `training` and `distillation` run
     register_file_task           a task over the user's own files
     T5Config, t5_preset          model sizes
 """
@@ -22,6 +23,7 @@ from spec_cascades import resources, rules
 
 _plain: dict[str, Callable] = {}
 _functions: dict[str, Callable] = {}
+_checks: dict[str, Callable] = {}
 
 
 def register() -> dict[str, Callable]:
@@ -37,11 +39,16 @@ def register() -> dict[str, Callable]:
 
     _plain.update(
         evaluate=evaluation.evaluate,
-        train=training.train,
-        distill=distillation.distill,
+        train=training.TrainRun,
+        distill=distillation.DistillRun,
         register_file_task=tasks.register_file_task,
         T5Config=T5Config,
         t5_preset=functools.partial(T5Config.preset),
+    )
+    _checks.update(
+        evaluate=evaluation.check,
+        train=training.TrainRun.check,
+        distill=distillation.DistillRun.check,
     )
     for name, function in _plain.items():
         _functions[name] = gin.external_configurable(function, name, module="spec_cascades")
@@ -73,13 +80,20 @@ def parse(files: Sequence[str] = (), bindings: Sequence[str] = ()) -> None:
             raise ValueError(_explain(error, f"--gin.{binding}")) from error
 
 
-def call(name: str, **arguments: Any) -> Any:
+def call(name: str, *, flags: Sequence[str] = (), **arguments: Any) -> Any:
     """Calls a job with its bindings.
 
-    A job that misses a binding, or refers to a macro without a value, says so by name.
+    Args:
+        name: of the job.
+        flags: arguments that the command line has a flag for.
+        **arguments: values of the caller, which come before bindings; None leaves the binding.
+
+    Raises:
+        ValueError: a job that misses bindings, or refers to a macro without a value, names them.
     """
     job = register()[name]
-    check_bound(name, given=arguments)
+    arguments = {key: value for key, value in arguments.items() if value is not None}
+    check_bound(name, flags=flags, given=arguments)
     try:
         return job(**arguments)
     except (ValueError, OSError) as error:
@@ -89,19 +103,42 @@ def call(name: str, **arguments: Any) -> Any:
         raise kind(message) from error
 
 
-def check_bound(name: str, given: Sequence[str] | dict = ()) -> None:
-    """Raises ValueError if a required argument of a job has neither binding nor value."""
+def check(name: str, *, without: Sequence[str] = ()) -> None:
+    """Checks what is bound of a job, except some arguments; what is missing is no error here.
+
+    Raises:
+        ValueError: a setting is wrong.
+        FileNotFoundError: a model is not there.
+    """
     values = bound(name)
-    for parameter in inspect.signature(_plain[name]).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD or parameter.default is not parameter.empty:
-            missing = values.get(parameter.name) is gin.REQUIRED
-        else:
-            missing = values.get(parameter.name, gin.REQUIRED) is gin.REQUIRED
-        if missing and parameter.name not in given:
-            raise ValueError(
-                f"{name}.{parameter.name} has no value: bind it in a gin file, or by "
-                f"--gin.{name}.{parameter.name}=…"
-            )
+    given = {
+        key: value
+        for key, value in values.items()
+        if value is not gin.REQUIRED and key not in without
+    }
+    _checks[name](**given)
+
+
+def check_bound(name: str, *, flags: Sequence[str] = (), given: Sequence[str] = ()) -> None:
+    """Raises ValueError if required arguments of a job have neither binding nor value."""
+    values = bound(name)
+    missing = [
+        parameter.name
+        for parameter in inspect.signature(_plain[name]).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+        and any(
+            values.get(parameter.name, parameter.default) is nothing
+            for nothing in (parameter.empty, gin.REQUIRED)
+        )
+        and parameter.name not in given
+    ]
+    if missing:
+        have = "has" if len(missing) == 1 else "have"
+        flag = {key: f"--{key}" if key in flags else f"--gin.{name}.{key}" for key in missing}
+        raise ValueError(
+            f"{', '.join(f'{name}.{key}' for key in missing)} {have} no value: "
+            f"give {', '.join(f'{flag[key]}=…' for key in missing)}, or bind in a gin file"
+        )
 
 
 def bound(name: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import math
 import pathlib
 import sys
 import time
@@ -31,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from spec_cascades import checkpoints, partitioning
+from spec_cascades import checkpoints, checks, partitioning, rules
 from spec_cascades.models.t5 import T5, T5Config
 
 Params = Any
@@ -79,20 +80,24 @@ class Settings:
     validate_every: int = 500
 
     def __post_init__(self):
-        if self.schedule not in SCHEDULES:
-            raise ValueError(f"unknown schedule {self.schedule!r}; known: {', '.join(SCHEDULES)}")
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"unknown optimizer {self.optimizer!r}; known: {', '.join(OPTIMIZERS)}"
-            )
-        for name in ("steps", "checkpoint_every", "report_every", "validate_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name, known in [("schedule", SCHEDULES), ("optimizer", OPTIMIZERS)]:
+            if getattr(self, name) not in known:
+                raise ValueError(rules.unknown(name, getattr(self, name), known))
+        checks.counts(
+            **{
+                name: getattr(self, name)
+                for name in ("steps", "checkpoint_every", "report_every", "validate_every")
+            }
+        )
+        checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        checks.sampling(seed=self.seed)
         if self.weight_decay and self.optimizer != "adamw":
             raise ValueError(f"weight_decay={self.weight_decay} needs optimizer='adamw'")
-        if not 0 <= self.warmup_steps <= self.steps:
+        most = math.inf if self.steps is None else self.steps
+        if not checks.is_whole(self.warmup_steps, 0) or self.warmup_steps > most:
             raise ValueError(
-                f"warmup_steps must lie in 0..{self.steps} (steps), not {self.warmup_steps}"
+                f"warmup_steps must be a whole number from 0 to steps = {self.steps}, "
+                f"got {self.warmup_steps!r}"
             )
 
 
@@ -503,7 +508,9 @@ def claim_run_dir(path: str | pathlib.Path, settings: Mapping[str, Any]) -> None
         differing = sorted(n for n in {*old, *plain} if old.get(n) != plain.get(n))
         if differing:
             changes = ", ".join(f"{n}: {old.get(n)!r} -> {plain.get(n)!r}" for n in differing)
-            raise ValueError(f"{path} holds a run of other settings ({changes}); use a new folder")
+            raise ValueError(
+                f"{path} holds a run of other settings ({changes}); choose another output_dir"
+            )
         return
     path.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
@@ -513,78 +520,150 @@ def _plain(value):
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else dict(value)
 
 
-def train(
-    *,
-    output_dir: str,
-    task: str,
-    config: T5Config,
-    lengths: Mapping[str, int],
-    steps: int,
-    batch_size: int = 128,
-    learning_rate: float = 1e-2,
-    warmup_steps: int = 500,
-    schedule: str = "linear",
-    optimizer: str = "adafactor",
-    weight_decay: float = 0.0,
-    clip_norm: float = 1.0,
-    label_smoothing: float = 0.0,
-    seed: int = 0,
-    checkpoint_every: int = 500,
-    report_every: int = 50,
-    validate_every: int = 500,
-    validation_split: str | None = "validation",
-    validation_batches: int = 8,
-    model_parallelism: int = 1,
-    export_dtype: str = "float32",
-) -> pathlib.Path:
-    """Trains a T5 on a SeqIO task or mixture and writes the model folder.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """What `train` and `distill` share: a folder, a task, a model, and how it learns.
 
-    Args:
+    Attributes:
         output_dir: the run folder.
         task: a registered SeqIO task or mixture.
         config: the model's sizes; `vocab_size` must cover the task's vocabulary.
         lengths: `{"inputs": n, "targets": m}` in tokens, EOS included; longer ones are cut.
-        steps: optimizer steps.
         batch_size: examples a step.
-        learning_rate: see `Settings`, as for the arguments that follow.
-        warmup_steps: see `Settings`.
-        schedule: see `Settings`.
-        optimizer: see `Settings`.
-        weight_decay: see `Settings`.
-        clip_norm: see `Settings`.
-        label_smoothing: see `cross_entropy`.
-        seed: see `Settings`.
-        checkpoint_every: see `Settings`.
-        report_every: see `Settings`.
-        validate_every: see `Settings`.
         validation_split: the task's split whose loss is reported, or None.
         validation_batches: how many batches of it.
         model_parallelism: devices over which each parameter is spread.
         export_dtype: "float32" or "bfloat16", of the finished model folder.
 
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    output_dir: str
+    task: str
+    config: T5Config
+    lengths: Mapping[str, int]
+    batch_size: int = 128
+    validation_split: str | None = "validation"
+    validation_batches: int = 8
+    model_parallelism: int = 1
+    export_dtype: str = "float32"
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.counts(batch_size=self.batch_size, validation_batches=self.validation_batches)
+        checks.dtype(self.export_dtype, "export_dtype")
+        if self.lengths is not None:
+            if not isinstance(self.lengths, Mapping) or set(self.lengths) != {"inputs", "targets"}:
+                raise ValueError(
+                    f"lengths must be {{'inputs': n, 'targets': m}}, got {self.lengths!r}"
+                )
+            checks.counts(**{f"lengths[{key!r}]": n for key, n in self.lengths.items()})
+        if self.config is not None and not isinstance(self.config, T5Config):
+            raise ValueError(
+                f"config must be a T5Config, such as @T5Config() in gin, got {self.config!r}"
+            )
+
+    @classmethod
+    def check(cls, **some: Any) -> None:
+        """Checks some settings of a run; required ones may be missing.
+
+        Raises:
+            ValueError: a setting is wrong, or the task is unknown or lacks the split.
+        """
+        required = [f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
+        run = cls(**dict.fromkeys(required) | some)
+        run.mesh()
+        if run.task is not None:
+            run.check_task()
+
+    def check_task(self) -> None:
+        """Raises ValueError unless the task is known, has its splits, and fits the model."""
+        from spec_cascades import tasks
+
+        tasks.check_split(self.task, "train")
+        if self.validation_split is not None:
+            try:
+                tasks.check_split(self.task, self.validation_split)
+            except ValueError as error:
+                raise ValueError(f"{error}; with validation_split=None none is used") from None
+        if self.config is not None:
+            check_vocabulary(self.config.vocab_size, self.data().vocabulary)
+
+    def mesh(self) -> jax.sharding.Mesh:
+        """All devices, `model_parallelism` of them to a copy of the model."""
+        mesh = partitioning.make_mesh(self.model_parallelism)
+        if self.batch_size % mesh.shape["data"]:
+            raise ValueError(
+                f"batch_size = {self.batch_size} must be a multiple of the "
+                f"{mesh.shape['data']} data-parallel devices"
+            )
+        return mesh
+
+    def data(self) -> TaskData:
+        """The task's batches."""
+        return TaskData(
+            task=self.task, lengths=self.lengths, batch_size=self.batch_size, seed=self.seed
+        )
+
+    def execute(self, command: str, model: T5, loss_fn: LossFn, **options: Any) -> pathlib.Path:
+        """Claims the run folder, fits the model, and exports it.
+
+        Args:
+            command: "train" or "distill", recorded in run.json.
+            model: what learns, from its initial parameters.
+            loss_fn: see `LossFn`.
+            **options: of `fit`.
+
+        Returns:
+            The path of the model folder.
+        """
+        settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        settings.pop("output_dir")
+        claim_run_dir(self.output_dir, {"command": command, **settings})
+        data = self.data()
+        params = fit(
+            model,
+            model.init(jax.random.key(self.seed)),
+            loss_fn,
+            data.training,
+            run_dir=self.output_dir,
+            settings=self,
+            validation=data.validation(self.validation_split, self.validation_batches),
+            mesh=self.mesh(),
+            description=f"{command} {self.task}",
+            **options,
+        )
+        path = pathlib.Path(self.output_dir) / "model"
+        checkpoints.save(path, model, params, data.vocabulary, dtype=self.export_dtype)
+        return path
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainRun(Run):
+    """Settings of `train`: `Run`'s, and one of its own.
+
+    Attributes:
+        label_smoothing: see `cross_entropy`.
+    """
+
+    label_smoothing: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.between(0, 1, label_smoothing=self.label_smoothing)
+
+
+def train(run: TrainRun) -> pathlib.Path:
+    """Trains a T5 on a SeqIO task or mixture and writes the model folder.
+
     Returns:
         The path of the model folder.
 
     Raises:
-        ValueError: unknown task, settings out of range, or a run folder of other settings.
+        ValueError: unknown task, a vocabulary larger than the model's, or a run folder of other
+            settings.
     """
-    arguments = {name: x for name, x in locals().items() if name != "output_dir"}
-    settings = Settings(**{f.name: arguments[f.name] for f in dataclasses.fields(Settings)})
-    data = TaskData(task=task, lengths=lengths, batch_size=batch_size, seed=seed)
-    check_vocabulary(config.vocab_size, data.vocabulary)
-    model = T5(config)
-    claim_run_dir(output_dir, {"command": "train", **arguments})
-    params = fit(
-        model,
-        model.init(jax.random.key(seed)),
-        supervised_loss(model, label_smoothing),
-        data.training,
-        run_dir=output_dir,
-        settings=settings,
-        validation=data.validation(validation_split, validation_batches),
-        mesh=partitioning.make_mesh(model_parallelism),
-        description=f"train {task}",
-    )
-    path = pathlib.Path(output_dir) / "model"
-    checkpoints.save(path, model, params, data.vocabulary, dtype=export_dtype)
-    return path
+    run.check_task()
+    model = T5(run.config)
+    return run.execute("train", model, supervised_loss(model, run.label_smoothing))

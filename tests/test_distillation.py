@@ -140,10 +140,10 @@ def test_on_policy_text_is_the_drafters_and_repeats(both_params):
 
 def test_unknown_names_and_ranges_are_refused():
     with pytest.raises(
-        ValueError, match="unknown divergence 'forwrd_kl'; did you mean 'forward_kl'"
+        ValueError, match="unknown divergence 'forwrd_kl': did you mean 'forward_kl'"
     ):
         distillation.get_divergence("forwrd_kl")
-    with pytest.raises(ValueError, match=r"on_policy must lie in 0..1, not 1.5"):
+    with pytest.raises(ValueError, match="on_policy must lie between 0 and 1, got 1.5"):
         distillation.on_policy_text(DRAFTER, fraction=1.5)
 
 
@@ -182,7 +182,9 @@ def test_distill_raises_acceptance_and_resumes(tmp_path):
         validate_every=8,
         validation_batches=1,
     )
-    folder = distillation.distill(output_dir=str(tmp_path / "run"), **arguments)
+    folder = distillation.distill(
+        distillation.DistillRun(output_dir=str(tmp_path / "run"), **arguments)
+    )
     rows = [json.loads(x) for x in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     acceptance = [row["validation_acceptance"] for row in rows if "validation_acceptance" in row]
     assert len(acceptance) == 3 and acceptance[-1] > acceptance[0] + 0.1
@@ -200,12 +202,14 @@ def test_distill_refuses_a_target_of_another_vocabulary(tmp_path):
     tasks.register_file_task("other_vocabulary", train=str(data), vocabulary="byte")
     with pytest.raises(ValueError, match="have different vocabularies"):
         distillation.distill(
-            output_dir=str(tmp_path / "run"),
-            task="other_vocabulary",
-            target=str(tmp_path / "target"),
-            config=T5Config(vocab_size=384, **SIZES),
-            lengths={"inputs": 8, "targets": 8},
-            steps=1,
-            warmup_steps=0,
-            validation_split=None,
+            distillation.DistillRun(
+                output_dir=str(tmp_path / "run"),
+                task="other_vocabulary",
+                target=str(tmp_path / "target"),
+                config=T5Config(vocab_size=384, **SIZES),
+                lengths={"inputs": 8, "targets": 8},
+                steps=1,
+                warmup_steps=0,
+                validation_split=None,
+            )
         )

@@ -222,9 +222,10 @@ def _file_task_bindings(options: argparse.Namespace) -> list[str]:
 
 
 def parse_gin(options: argparse.Namespace, files: Sequence[str], lines: Sequence[str]) -> None:
-    """Reads gin files and bindings, and registers the file task that they describe.
+    """Reads gin files and bindings, registers the file task that they describe, checks all.
 
-    A file task that names no vocabulary has that of the job's target.
+    Whatever is given wrong is reported before anything that is missing. A file task that names
+    no vocabulary has that of the job's target.
     """
     import gin
 
@@ -238,13 +239,16 @@ def parse_gin(options: argparse.Namespace, files: Sequence[str], lines: Sequence
         if path:
             gin.add_config_file_search_path(path)
     gin_utils.parse(files, lines)
-    task = gin_utils.bound("register_file_task")
-    if not task:
-        return
-    target = gin_utils.bound(options.command).get("target")
-    own = {}
-    if "vocabulary" not in task and target is not None:
-        from spec_cascades.checkpoints import folder
+    gin_utils.check(options.command, without=["task"])
+    if gin_utils.bound("register_file_task"):
+        _register_file_task(gin_utils.bound(options.command).get("target"))
+    gin_utils.check(options.command)
 
-        own["vocabulary"] = folder.read_description(folder.resolve(target))[1]
+
+def _register_file_task(target: str | None) -> None:
+    from spec_cascades import evaluation, gin_utils
+
+    own = {}
+    if target is not None and "vocabulary" not in gin_utils.bound("register_file_task"):
+        own["vocabulary"] = evaluation.model_vocabulary(target)
     gin_utils.call("register_file_task", **own)

@@ -46,7 +46,9 @@ def add(commands) -> None:
         gin=True,
     )
     parser.add_argument(
-        "--output_dir", metavar="DIR", help="folder for results, picture and report"
+        "--output_dir",
+        metavar="DIR",
+        help="folder for results, picture and report (default: output/TASK)",
     )
     parser.add_argument("--task", metavar="NAME", help="SeqIO task or mixture")
     parser.add_argument("--target", metavar="DIR", help="folder of the large model, or demo/target")
@@ -89,15 +91,16 @@ def add(commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the sweep, prints its table and where the picture is."""
-    from spec_cascades import gin_utils, report
+    from spec_cascades import evaluation, gin_utils, report
 
     lines = arguments.bindings(options, "evaluate", _FLAGS)
     arguments.parse_gin(options, _gin_files(options), lines)
     provenance = report.Provenance(
         command=shlex.join(["spec-cascades", *sys.argv[1:]]), config=gin_utils.operative_config
     )
-    points = gin_utils.call("evaluate", provenance=provenance)
-    folder = gin_utils.bound("evaluate")["output_dir"]
+    points = gin_utils.call("evaluate", flags=_FLAGS, provenance=provenance)
+    bound = gin_utils.bound("evaluate")
+    folder = bound.get("output_dir") or evaluation.default_output_dir(bound["task"])
     print(report.table(points))
     print(f"\npicture: {folder}/tradeoff.png\nreport:  {folder}/report.html")
     return 0

@@ -39,11 +39,12 @@ def add(commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trains, and prints where the model is."""
-    from spec_cascades import gin_utils
+    from spec_cascades import distillation, gin_utils, training
 
     flags = [flag for flag in _FLAGS if hasattr(options, flag)]
     lines = arguments.bindings(options, options.command, flags)
     arguments.parse_gin(options, options.gin_file, lines)
-    path = gin_utils.call(options.command)
+    job = {"train": training.train, "distill": distillation.distill}[options.command]
+    path = job(gin_utils.call(options.command, flags=flags))
     print(f"model: {path}")
     return 0

@@ -28,7 +28,7 @@ def register_file_task(
     train: Paths | None = None,
     validation: Paths | None = None,
     test: Paths | None = None,
-    vocabulary: seqio.Vocabulary | str | os.PathLike,
+    vocabulary: seqio.Vocabulary | str | os.PathLike | None = None,
     extra_ids: int = 0,
     input_field: str = "inputs",
     target_field: str = "targets",
@@ -46,7 +46,8 @@ def register_file_task(
       validation: as `train`.
       test: as `train`.
       vocabulary: a SeqIO vocabulary, or what `vocabularies.load` takes: 'demo', 'byte', a
-        SentencePiece file, a model folder.
+        SentencePiece file, a model folder. It may be left out only for the command line to fill
+        in that of the target.
       extra_ids: number of sentinels, where `vocabulary` is a name.
       input_field: field of a JSON object that holds the input.
       target_field: field of a JSON object that holds the reference.
@@ -76,6 +77,11 @@ def register_file_task(
         )
         for split, path in paths.items()
     }
+    if vocabulary is None:
+        raise ValueError(
+            f"task '{name}' needs a vocabulary: 'demo', 'byte', a SentencePiece file or a model "
+            "folder (or a target, whose vocabulary is taken)"
+        )
     if not isinstance(vocabulary, seqio.Vocabulary):
         vocabulary = vocabularies.load(vocabulary, extra_ids)
     task = registry.add_task(
