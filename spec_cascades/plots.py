@@ -69,9 +69,10 @@ def draw(found: Sequence[Row]) -> dict[str, bytes]:
             for axis, (name, label) in zip(pair, _AXES, strict=True):
                 _draw_panel(axis, rows, panel, name, places)
                 axis.set_xlabel(label)
-            pair[0].set_ylabel(panel[0]["quality_metric"])
+            pair[0].set_ylabel(summary.metric_name(panel))
             pair[0].set_title(title, loc="left", fontweight="bold", fontsize=11)
             pair[1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
+        figure.get_layout_engine().set(h_pad=0.15)
         pictures = {}
         for kind in ("png", "svg"):
             content = io.BytesIO()

@@ -62,10 +62,8 @@ def _findings(found: Sequence[summary.Row]) -> list[str]:
             f"{' gamma ' + str(row['gamma']) if row['gamma'] else ''}"
             for row in best[:5]
         )
-        texts.append(
-            f"{key[0]}, T = {key[1]:g}: most tokens per target call at the target's quality\n"
-            + listed
-        )
+        place = f"{key[0]}, {summary.temperature_name(key[1])}"
+        texts.append(f"{place}: most tokens per target call at the target's quality\n{listed}")
     return texts
 
 
@@ -78,21 +76,32 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 76rem; m
        padding: 0 1.5rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.2rem; margin-top: 2.2rem }
 h3 { font-size: 1rem; margin: 1.4rem 0 .4rem }
-svg { max-width: 100%; height: auto } .scroll { overflow-x: auto }
+.scroll { overflow-x: auto } .scroll > svg { width: 100%; min-width: 46rem; height: auto }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid #e4e4e4; text-align: right;
          white-space: nowrap }
 th { border-bottom: 2px solid #888; font-weight: 600 }
 th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left }
 tr.reference { background: #f3f3f3; font-weight: 600 }
-td.text { white-space: normal; text-align: left; vertical-align: top; line-height: 1.7 }
+td.text { white-space: normal; min-width: 16rem; text-align: left; vertical-align: top;
+          line-height: 1.7 }
 pre { background: #f6f6f6; padding: .8rem 1rem; overflow-x: auto; font-size: .82rem }
 .draft { background: #d3e9f7; border-radius: 2px }
 .target { background: #ffd9bd; font-weight: 700; border-radius: 2px }
 .bonus { background: #cdeee2; text-decoration: underline; border-radius: 2px }
 .muted { color: #666 } dt { font-weight: 600 } dd { margin: 0 0 .4rem 1.2rem }
 summary { cursor: pointer; font-weight: 600; margin: .6rem 0 }
+@media (max-width: 40rem) { body { margin: 1rem auto; padding: 0 .8rem } }
 """
+
+
+_INTRODUCTION = (
+    "A large model, the <em>target</em>, and a small one, the <em>drafter</em>, answer the same "
+    "inputs by several methods. In speculative methods the drafter proposes a block of gamma "
+    "tokens, the target scores them all in one call, and a rule decides which of them stand. "
+    "Higher is better in both pictures; right is cheaper in the left one, left is cheaper in the "
+    "right one."
+)
 
 
 def _page(found, *, picture, examples, about, provenance) -> str:
@@ -103,7 +112,8 @@ def _page(found, *, picture, examples, about, provenance) -> str:
         f"drafter {html.escape(str(about['drafter']))}, split {html.escape(about['split'])}"
         f"{', first ' + str(about['num_examples']) + ' examples' if about['num_examples'] else ''}"
         f", batch {about['batch_size']}, at most {about['max_decode_length']} tokens</p>",
-        picture[picture.index("<svg") :],
+        f"<p>{_INTRODUCTION}</p>",
+        f'<div class="scroll">{picture[picture.index("<svg") :]}</div>',
         '<p class="muted">A star marks the target decoding alone, grey bands one standard error. '
         "Bars are standard errors, over examples (bootstrap) or over seeds, whichever is larger. "
         "The drafter alone makes no target call.</p>",
@@ -111,6 +121,7 @@ def _page(found, *, picture, examples, about, provenance) -> str:
         "<h2>Why speculation pays, or does not</h2>",
         *_explanations(found),
         "<h2>All points</h2>",
+        _columns(),
         *_tables(found),
         *examples,
         "<h2>What the figures are</h2>",
@@ -119,6 +130,7 @@ def _page(found, *, picture, examples, about, provenance) -> str:
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(tasks)}: quality against cost</title>"
         f"<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(sections) + "\n</body></html>\n"
     )
@@ -149,6 +161,14 @@ def _tables(found) -> list[str]:
             + "</details>"
         )
     return parts
+
+
+def _columns() -> str:
+    items = "".join(
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(meaning)}</dd>"
+        for name, meaning in summary.MEANINGS.items()
+    )
+    return f"<details><summary>What the columns are</summary><dl>{items}</dl></details>"
 
 
 def _at_target_quality(found) -> list[str]:
@@ -200,7 +220,8 @@ def _examples(folder: results.Folder, points: Sequence[Mapping[str, Any]]) -> li
                 break
             blocks.append(_example(chosen, shown))
         if blocks:
-            parts.append(f"<h3>{html.escape(task)}, T = {temperature:g}</h3>" + "".join(blocks))
+            heading = f"{task}, {summary.temperature_name(temperature)}"
+            parts.append(f"<h3>{html.escape(heading)}</h3>" + "".join(blocks))
     if not parts:
         return []
     return ["<h2>Examples</h2>", f"<p>{coloring.legend('html')}.</p>", *parts]
@@ -226,7 +247,7 @@ def _example(points, predictions) -> str:
     body = "".join(
         f'<tr><td>{html.escape(name)}</td><td class="text">{text}</td></tr>' for name, text in lines
     )
-    return f'<table style="margin-bottom:1rem">{body}</table>'
+    return f'<div class="scroll"><table style="margin-bottom:1rem">{body}</table></div>'
 
 
 def _glossary() -> str:

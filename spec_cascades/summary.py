@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spec_cascades import metrics
+
 # Settings whose values tell the points of one method apart, by kind of parameter.
 PARAMETERS = ("alpha", "threshold", "fallback")
 _NOT_SETTINGS = ("id", "seed")
@@ -162,6 +164,30 @@ COLUMNS = (
 )
 
 
+# What they mean, for those who see the table for the first time.
+MEANINGS = {
+    "method": "which method decoded; in brackets, options that differ from the defaults",
+    "value": "the method's swept parameter: alpha of a rule, threshold or fallback of a cascade",
+    "gamma": "tokens that the drafter proposes at a time",
+    "quality": "of all outputs against the references, ± one standard error",
+    "tokens/target call": metrics.FIGURES["tokens_per_target_call"].meaning,
+    "acceptance": metrics.FIGURES["acceptance_rate"].meaning,
+    "deferral": metrics.FIGURES["deferral_rate"].meaning,
+    "relative latency": "seconds of the method by seconds of the target alone, measured in turn",
+    "tokens/s": "tokens written a second, all rows of a batch together",
+    "length": metrics.FIGURES["output_length"].meaning,
+    "cut": metrics.FIGURES["cap_hit_rate"].meaning,
+}
+_METRIC_NAMES = {
+    "bleu": "BLEU",
+    "accuracy": "accuracy (%)",
+    "exact_match": "exact match (%)",
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
+}
+
+
 def _fixed(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
@@ -180,7 +206,18 @@ def table(found: Sequence[Row]) -> str:
 def title(key: tuple[str, float], panel: Sequence[Row]) -> str:
     """Task, temperature and what quality is, in a few words."""
     task, temperature = key
-    return f"{task}, T = {temperature:g}, quality: {panel[0]['quality_metric']}"
+    return f"{task}, {temperature_name(temperature)}, quality: {metric_name(panel)}"
+
+
+def temperature_name(temperature: float) -> str:
+    """`greedy (T = 0)`, or the temperature that was sampled at."""
+    return f"T = {temperature:g}" if temperature > 0 else "greedy (T = 0)"
+
+
+def metric_name(panel: Sequence[Row]) -> str:
+    """The measure of quality as people write it."""
+    name = panel[0]["quality_metric"]
+    return _METRIC_NAMES.get(name, name)
 
 
 def _table(panel: Sequence[Row]) -> str:

@@ -6,7 +6,6 @@ compilation for each (method, gamma, input shape): swept value and temperature a
 
 import dataclasses
 import itertools
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -15,7 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tqdm
 
 import spec_cascades
 from spec_cascades import (
@@ -26,6 +24,7 @@ from spec_cascades import (
     methods,
     metrics,
     partitioning,
+    progress,
     results,
     scoring,
     timing,
@@ -176,23 +175,18 @@ class Sweep:
         """Decoding functions compiled so far."""
         return len(self._compiled)
 
-    def run(self, points: Sequence[Point], folder: results.Folder, *, progress: bool = True):
+    def run(self, points: Sequence[Point], folder: results.Folder, *, quiet: bool = False):
         """Runs points and records each in the folder as soon as it is finished."""
         total = sum(len(self.data[point.task].batches) for point in points)
-        with tqdm.tqdm(
-            total=total,
-            disable=not progress,
-            bar_format="{desc} |{bar:30}| {percentage:3.0f}% {elapsed} < {remaining}{postfix}",
-            mininterval=0.2 if sys.stderr.isatty() else 30,
-        ) as bar:
+        with progress.bar(total, unit="batch", disable=quiet) as bar:
             for done, point in enumerate(points):
-                bar.set_description(f"points {done}/{len(points)}", refresh=False)
+                bar.set_description_str(f"points {done}/{len(points)}", refresh=False)
                 line, predictions = self.decode(point, bar)
                 folder.add(point.id, line, predictions)
                 bar.set_postfix_str(
                     f"{line['label']}: {line['tokens_per_s']:.0f} tokens/s", refresh=False
                 )
-            bar.set_description(f"points {len(points)}/{len(points)}")
+            bar.set_description_str(f"points {len(points)}/{len(points)}")
 
     def decode(self, point: Point, bar: Any = None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Decodes a task by one point.

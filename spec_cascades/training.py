@@ -21,7 +21,6 @@ import itertools
 import json
 import math
 import pathlib
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -32,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from spec_cascades import checkpoints, checks, partitioning, rules
+from spec_cascades import checkpoints, checks, partitioning, progress, rules
 from spec_cascades.models.t5 import T5, T5Config
 
 Params = Any
@@ -408,20 +407,12 @@ class _MetricsLog:
     """metrics.jsonl and the progress bar; sums stay on the device between reports."""
 
     def __init__(self, path: pathlib.Path, first: int, steps: int, description: str):
-        import tqdm
-
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = _lines_up_to(path, first)
         self._file = path.open("w", encoding="utf-8")
         self._file.writelines(kept)
-        self._bar = tqdm.tqdm(
-            total=steps,
-            initial=first,
-            desc=description,
-            unit="step",
-            mininterval=0.5 if sys.stderr.isatty() else 15,
-            dynamic_ncols=True,
-        )
+        self._bar = progress.bar(steps, initial=first, unit="step")
+        self._description = description
         self._shown: dict[str, str] = {}
         self._restart()
 
@@ -430,6 +421,8 @@ class _MetricsLog:
 
     def add(self, sums):
         self._sums.append(sums)
+        done = f"{self._description}, step {self._bar.n + 1}/{self._bar.total}"
+        self._bar.set_description_str(done, refresh=False)
         self._bar.update()
 
     def report(self, step: int):
@@ -448,7 +441,7 @@ class _MetricsLog:
         mean, _ = _mean(list(sums))
         self._write({"step": step, **{f"validation_{name}": x for name, x in mean.items()}})
         self._shown |= {"val": f"{mean['loss']:.3f}"}
-        self._bar.set_postfix(self._shown)
+        self._bar.set_postfix(self._shown, refresh=False)
         self._restart()
 
     def _write(self, row: dict):
