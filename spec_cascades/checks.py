@@ -14,6 +14,11 @@ def is_whole(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
+def several(values: Any) -> tuple:
+    """A list or tuple as a tuple, anything else as the only one of its kind."""
+    return tuple(values) if isinstance(values, list | tuple) else (values,)
+
+
 def counts(**named: int | None) -> None:
     """Each must be None or a whole number of at least 1."""
     for name, value in named.items():

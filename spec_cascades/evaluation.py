@@ -155,7 +155,7 @@ def evaluate(
 
 def default_output_dir(task: str | Sequence[str]) -> str:
     """Where an evaluation writes unless told otherwise: `output/<task>`."""
-    names = "+".join(_several(task))
+    names = "+".join(checks.several(task))
     return "output/" + names.replace("/", "_").replace(":", "_")
 
 
@@ -219,8 +219,10 @@ def check(**settings: Any) -> Checked:
 
 
 def _check_methods(descriptions, alphas) -> list[methods.Method]:
-    alphas = None if alphas is None else _several(alphas)
-    chosen = [methods.parse(description, alphas=alphas) for description in _several(descriptions)]
+    alphas = None if alphas is None else checks.several(alphas)
+    chosen = [
+        methods.parse(description, alphas=alphas) for description in checks.several(descriptions)
+    ]
     if not chosen:
         raise ValueError("methods is empty, name at least one")
     labels = [method.label for method in chosen]
@@ -234,7 +236,7 @@ def _check_methods(descriptions, alphas) -> list[methods.Method]:
 
 def _check_axes(chosen, *, gammas, temperatures, seeds) -> dict[str, tuple]:
     axes = {
-        name: _several(values)
+        name: checks.several(values)
         for name, values in [("gammas", gammas), ("temperatures", temperatures), ("seeds", seeds)]
     }
     for name, values in axes.items():
@@ -248,11 +250,6 @@ def _check_axes(chosen, *, gammas, temperatures, seeds) -> dict[str, tuple]:
     if any(method.greedy_only for method in chosen) and 0 not in axes["temperatures"]:
         raise ValueError("bild is greedy: add 0 to temperatures, or take it out of methods")
     return axes
-
-
-def _several(values: Any) -> tuple:
-    """A list or tuple as it is, anything else as the only one of its kind."""
-    return tuple(values) if isinstance(values, list | tuple) else (values,)
 
 
 def _check_batch(batch_size: int, model_parallelism: int) -> None:
@@ -289,7 +286,7 @@ def _subtasks(task: str | Sequence[str], split: str) -> list[str]:
     from spec_cascades import tasks
 
     names = []
-    for name in _several(task):
+    for name in checks.several(task):
         provider = tasks.get_task(name)
         tasks.check_split(name, split)
         names += [part.name for part in getattr(provider, "tasks", [provider])]

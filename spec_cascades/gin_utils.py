@@ -80,12 +80,11 @@ def parse(files: Sequence[str] = (), bindings: Sequence[str] = ()) -> None:
             raise ValueError(_explain(error, f"--gin.{binding}")) from error
 
 
-def call(name: str, *, flags: Sequence[str] = (), **arguments: Any) -> Any:
+def call(name: str, **arguments: Any) -> Any:
     """Calls a job with its bindings.
 
     Args:
         name: of the job.
-        flags: arguments that the command line has a flag for.
         **arguments: values of the caller, which come before bindings; None leaves the binding.
 
     Raises:
@@ -93,7 +92,7 @@ def call(name: str, *, flags: Sequence[str] = (), **arguments: Any) -> Any:
     """
     job = register()[name]
     arguments = {key: value for key, value in arguments.items() if value is not None}
-    check_bound(name, flags=flags, given=arguments)
+    check_bound(name, given=arguments)
     try:
         return job(**arguments)
     except (ValueError, OSError) as error:
@@ -120,7 +119,13 @@ def check(name: str, *, without: Sequence[str] = ()) -> None:
 
 
 def check_bound(name: str, *, flags: Sequence[str] = (), given: Sequence[str] = ()) -> None:
-    """Raises ValueError if required arguments of a job have neither binding nor value."""
+    """Raises ValueError if required arguments of a job have neither binding nor value.
+
+    Args:
+        name: of the job.
+        flags: arguments that the command line has a flag for.
+        given: arguments that the caller has a value for.
+    """
     values = bound(name)
     missing = [
         parameter.name

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spec_cascades import decoding, rules
+from spec_cascades import checks, decoding, rules
 from spec_cascades.decoding.bild import FALLBACK
 
 # What two of the baselines sweep, declared like the parameters of rules.
@@ -134,6 +134,8 @@ def parse(description: str | Mapping[str, Any], *, alphas: Sequence[float] | Non
     Raises:
         ValueError: an unknown name or option, or a value outside its range.
     """
+    if not isinstance(description, str | Mapping):
+        raise ValueError(f"a method is a name, or a mapping with a 'name', got {description!r}")
     given = {"name": description} if isinstance(description, str) else dict(description)
     name = given.pop("name", None)
     if name is None:
@@ -142,6 +144,8 @@ def parse(description: str | Mapping[str, Any], *, alphas: Sequence[float] | Non
         raise ValueError(rules.unknown("method", name, names()))
     kind = _kind(name)
     label, gammas = given.pop("label", None), given.pop("gammas", None)
+    if not isinstance(label, str | None):
+        raise ValueError(f"label of method {name!r} must be text, got {label!r}")
     fields: dict[str, Any] = {"name": name, "kind": kind}
     fields["gammas"] = None if gammas is None else check_gammas(gammas)
     rule = _take_rule(name, kind, given)
@@ -194,7 +198,7 @@ def _take_values(
         values = alphas
     if values is None:
         values = parameter.grid or (parameter.default,)
-    values = (values,) if isinstance(values, int | float) else tuple(values)
+    values = checks.several(values)
     if not values:
         raise ValueError(f"method {name!r}: {parameter.name}s is empty, give at least one value")
     checked = tuple(parameter.check(value, f"method {name!r}") for value in values)
@@ -203,9 +207,9 @@ def _take_values(
 
 def check_gammas(gammas: int | Sequence[int]) -> tuple[int, ...]:
     """The block sizes as a tuple; ValueError unless all are whole numbers of at least 1."""
-    gammas = (gammas,) if isinstance(gammas, int) else tuple(gammas)
+    gammas = checks.several(gammas)
     for gamma in gammas:
-        if not isinstance(gamma, int) or isinstance(gamma, bool) or gamma < 1:
+        if not checks.is_whole(gamma, 1):
             raise ValueError(f"gamma must be a whole number of at least 1, got {gamma!r}")
     return gammas
 
@@ -220,12 +224,9 @@ def _check_options(method: Method) -> None:
         value = getattr(method, option)
         if value not in known:
             raise ValueError(rules.unknown(f"{option} of method {method.name!r}", value, known))
-    if not 0 <= method.quantile <= 1:
-        raise ValueError(f"quantile must be between 0 and 1, got {method.quantile!r}")
-    if method.rollback < 0:
-        raise ValueError(f"rollback must not be negative, got {method.rollback!r}")
-    if not isinstance(method.max_draft, int) or method.max_draft < 1:
-        raise ValueError(f"max_draft must be a whole number of at least 1: {method.max_draft!r}")
+    checks.between(0, 1, quantile=method.quantile)
+    checks.between(0, math.inf, rollback=method.rollback)
+    checks.counts(max_draft=method.max_draft)
     if method.kind == "rule" and not method.rule.has_target_distribution:
         for option, value in [("verification", "block"), ("bonus", "rule")]:
             if getattr(method, option) == value:
@@ -250,6 +251,10 @@ def _label(fields: Mapping[str, Any]) -> str:
         notes.append("prompt lookup")
     if "score" in fields and fields["score"] != "mean":
         notes.append(str(fields["score"]))
+    plain = {field.name: field.default for field in dataclasses.fields(Method)}
+    for name in ("quantile", "rollback", "max_draft"):
+        if name in fields and fields[name] != plain[name]:
+            notes.append(f"{name}={fields[name]}")
     rule = fields.get("rule")
     if rule is not None:
         plain = dict(rules.REGISTRY[rule.name].settings) | {"strict_prefix": 0}

@@ -150,6 +150,11 @@ def open_folder(path: str | os.PathLike, fingerprint: Mapping[str, Any]) -> Iter
             settings = json.dumps(to_json(fingerprint), indent=2, ensure_ascii=False)
             write_atomically(path / SETTINGS, settings + "\n")
         points = read_lines(path / RESULTS, repair=True)
+        for number, point in enumerate(points, start=1):
+            if "id" not in point:
+                raise ValueError(
+                    f"{path / RESULTS}:{number}: a point without 'id', not one of ours"
+                )
         yield Folder(path, {point["id"]: point for point in points})
 
 
@@ -161,7 +166,12 @@ def _refuse_other(path: pathlib.Path, fingerprint: dict[str, Any]) -> None:
                 "choose another --output_dir"
             )
         return
-    found = json.loads((path / SETTINGS).read_text())
+    try:
+        found = dict(json.loads((path / SETTINGS).read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path / SETTINGS} is damaged ({error}): choose another --output_dir, or remove it"
+        ) from None
     changed = [
         f"{key} is {fingerprint.get(key)!r} now and was {found.get(key)!r} there"
         for key in sorted(fingerprint.keys() | found.keys())

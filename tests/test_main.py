@@ -81,7 +81,10 @@ def test_errors_are_one_line_and_come_first(home, capsys, monkeypatch, flags, me
         (["generate", "--temperature=-1", "hello"], "temperature must be"),
         (["generate", "--rule=bild", "--temperature=1", "hello"], "bild is greedy"),
         (["generate", "--rule=lossy", "--verification=block", "hello"], "needs a rule with"),
-        (["train", "--gin.train.steps=1"], "has no value: bind it"),
+        (
+            ["train", "--gin.train.steps=1"],
+            "have no value: give --output_dir=…, --task=…, --gin.train.config=…",
+        ),
         (["train", "--gin.train.step=1"], "did you mean 'steps'?"),
     ],
 )
@@ -129,7 +132,8 @@ def test_bindings_come_after_files_and_flags():
     options = arguments.parse(
         ["evaluate", "--gin_file=demo.gin", "--gammas=3,7", "--gin.evaluate.seeds=(1, 2)"]
     )
-    lines = arguments.bindings(options, "evaluate", ["gammas", "top_p"])
+    flags = [arguments.Flag(name, "X", str, "") for name in ("gammas", "top_p")]
+    lines = arguments.bindings(options, "evaluate", flags)
     assert lines == ["evaluate.gammas=[3, 7]", "evaluate.seeds=(1, 2)"]
     gin_utils.parse(options.gin_file, lines)
     bound = gin_utils.bound("evaluate")
@@ -139,16 +143,14 @@ def test_bindings_come_after_files_and_flags():
 def test_a_file_task_is_declared_in_gin_alone(home):
     from spec_cascades import tasks
 
-    options = arguments.parse(["evaluate"])
-    arguments.parse_gin(
-        options,
-        [],
-        [
-            "register_file_task.name = 'from_gin'",
-            f"register_file_task.test = '{home / 'data.jsonl'}'",
-            f"evaluate.target = '{home / 'target'}'",  # brings its vocabulary
-        ],
-    )
+    lines = [
+        "register_file_task.name = 'from_gin'",
+        f"register_file_task.test = '{home / 'data.jsonl'}'",
+        f"evaluate.target = '{home / 'target'}'",  # brings its vocabulary
+        f"evaluate.drafter = '{home / 'drafter'}'",
+        "evaluate.task = 'from_gin'",
+    ]
+    arguments.prepare(arguments.parse(["evaluate"]), [], lines, [])
     assert len(tasks.examples("from_gin", "test")) == 10
 
 

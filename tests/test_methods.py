@@ -29,6 +29,8 @@ def test_options_reach_the_rule_and_the_label():
     block = methods.parse({"name": "token_v3", "verification": "block", "bonus": "rule"})
     assert block.label == "token_v3 (block, bonus=rule)"
     assert methods.parse({"name": "chow", "label": "Chow"}).label == "Chow"
+    bild = methods.parse({"name": "bild", "rollback": 2.0, "max_draft": 4})
+    assert bild.label == "bild (rollback=2.0, max_draft=4)"
 
 
 def test_settings_hold_only_what_operates():
@@ -44,6 +46,11 @@ def test_settings_hold_only_what_operates():
     [
         ("tokn_v3", "did you mean 'token_v3'"),
         ("token_cascade:token_v3", "token_cascade:"),
+        (3, "a method is a name"),
+        ({"name": "token_v3", "label": 3}, "label of method 'token_v3' must be text"),
+        ({"name": "token_v3", "alphas": "x"}, "alpha = 'x'"),
+        ({"name": "token_v3", "gammas": "x"}, "gamma must be a whole number"),
+        ({"name": "bild", "rollback": "x"}, "rollback must lie between 0 and inf, got 'x'"),
         ({"alphas": [0.1]}, "needs a 'name'"),
         ({"name": "token_v3", "alpha": [0.1]}, "did you mean 'alphas'"),
         ({"name": "token_v3", "alphas": [1.5]}, "alpha = 1.5 is out of range"),
@@ -57,9 +64,9 @@ def test_settings_hold_only_what_operates():
         ({"name": "lossy", "betta": 1.0}, "did you mean 'beta'"),
         ({"name": "lossy", "beta": 0.5}, "beta = 0.5 is out of range"),
         ({"name": "speculative", "alphas": [0.1]}, "no option 'alphas'|unknown option"),
-        ({"name": "bild", "max_draft": 0}, "max_draft must be"),
-        ({"name": "bild", "rollback": -1.0}, "rollback must not be negative"),
-        ({"name": "sequence_cascade", "quantile": 2}, "quantile must be between"),
+        ({"name": "bild", "max_draft": 0}, "max_draft must be a whole"),
+        ({"name": "bild", "rollback": -1.0}, "rollback must lie between"),
+        ({"name": "sequence_cascade", "quantile": 2}, "quantile must lie between"),
     ],
 )
 def test_errors_say_what_would_be_right(description, message):

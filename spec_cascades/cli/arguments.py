@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 _GIN_HELP = """\
 gin:
@@ -130,6 +131,26 @@ def add_command(
     return parser
 
 
+class Flag(NamedTuple):
+    """A flag `--name=METAVAR`; a choice among words is their tuple instead of a metavar."""
+
+    name: str
+    metavar: str | tuple[str, ...]
+    type: Callable
+    help: str
+    default: Any = None
+
+
+def add_flags(parser: argparse.ArgumentParser, flags: Sequence[Flag]) -> None:
+    """Adds flags to a parser."""
+    for flag in flags:
+        words = isinstance(flag.metavar, tuple)
+        values = {"choices": flag.metavar} if words else {"metavar": flag.metavar}
+        parser.add_argument(
+            f"--{flag.name}", type=flag.type, default=flag.default, help=flag.help, **values
+        )
+
+
 def _import_modules(modules: Sequence[str]) -> None:
     """Imports the user's modules, from the working folder too."""
     if os.getcwd() not in sys.path:
@@ -195,9 +216,9 @@ def add_file_task(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def bindings(options: argparse.Namespace, job: str, flags: Sequence[str]) -> list[str]:
+def bindings(options: argparse.Namespace, job: str, flags: Sequence[Flag]) -> list[str]:
     """Flags that were given, as gin bindings; then the bindings that were given as such."""
-    given = [(name, getattr(options, name)) for name in flags]
+    given = [(flag.name, getattr(options, flag.name)) for flag in flags]
     lines = [f"{job}.{name}={value!r}" for name, value in given if value is not None]
     return [*lines, *_file_task_bindings(options), *options.bindings]
 
@@ -221,7 +242,9 @@ def _file_task_bindings(options: argparse.Namespace) -> list[str]:
     return [f"register_file_task.{name}={value!r}" for name, value in given.items()]
 
 
-def parse_gin(options: argparse.Namespace, files: Sequence[str], lines: Sequence[str]) -> None:
+def prepare(
+    options: argparse.Namespace, files: Sequence[str], lines: Sequence[str], flags: Sequence[Flag]
+) -> None:
     """Reads gin files and bindings, registers the file task that they describe, checks all.
 
     Whatever is given wrong is reported before anything that is missing. A file task that names
@@ -243,6 +266,7 @@ def parse_gin(options: argparse.Namespace, files: Sequence[str], lines: Sequence
     if gin_utils.bound("register_file_task"):
         _register_file_task(gin_utils.bound(options.command).get("target"))
     gin_utils.check(options.command)
+    gin_utils.check_bound(options.command, flags=[flag.name for flag in flags])
 
 
 def _register_file_task(target: str | None) -> None:

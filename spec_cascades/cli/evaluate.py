@@ -1,6 +1,7 @@
 """`spec-cascades evaluate`: the sweep."""
 
 import argparse
+import itertools
 import shlex
 import sys
 
@@ -14,24 +15,37 @@ A sweep runs methods x gammas x temperatures x seeds. Methods are the rules that
 `spec-cascades rules` lists, and: target, drafter, sequence_cascade, token_cascade:<rule>, bild.
 Killed and started again, it keeps every finished point.
 """
-# Flags that bind an argument of the job.
-_FLAGS = (
-    "output_dir",
-    "task",
-    "target",
-    "drafter",
-    "methods",
-    "alphas",
-    "gammas",
-    "temperatures",
-    "seeds",
-    "top_k",
-    "top_p",
-    "split",
-    "num_examples",
-    "batch_size",
-    "input_length",
-    "max_decode_length",
+_words, _integers, _floats = arguments.words, arguments.numbers(int), arguments.numbers(float)
+# Each binds an argument of the job. Defaults are those of `evaluation.evaluate`; the demo's are in
+# gin/demo.gin.
+_FLAGS = tuple(
+    itertools.starmap(
+        arguments.Flag,
+        [
+            ("output_dir", "DIR", str, "folder for results and report (default: output/TASK)"),
+            ("task", "NAME", str, "SeqIO task or mixture"),
+            ("target", "DIR", str, "folder of the large model, or demo/target"),
+            ("drafter", "DIR", str, "folder of the small model, or demo/drafter"),
+            (
+                "methods",
+                "NAME,…",
+                _words,
+                "names, separated by commas (default: target,drafter,speculative,lossy,token_v3,"
+                "opt)",
+            ),
+            ("alphas", "X,…", _floats, "of every rule that takes alpha (default: its own grid)"),
+            ("gammas", "N,…", _integers, "block sizes (default: 5)"),
+            ("temperatures", "X,…", _floats, "0 is greedy (default: 0)"),
+            ("seeds", "N,…", _integers, "seeds of sampling (default: 0)"),
+            ("top_k", "K", int, "sample among so many tokens (default: 0, all)"),
+            ("top_p", "P", float, "sample within this probability (default: 1, all)"),
+            ("split", "NAME", str, "split of the task (default: test)"),
+            ("num_examples", "N", int, "the first so many examples (default: all)"),
+            ("batch_size", "N", int, "rows decoded together (default: 16)"),
+            ("input_length", "N", int, "cut inputs to so many tokens (default: cut nothing)"),
+            ("max_decode_length", "N", int, "most tokens of an output (default: 128)"),
+        ],
+    )
 )
 
 
@@ -45,47 +59,7 @@ def add(commands) -> None:
         description=_DESCRIPTION,
         gin=True,
     )
-    parser.add_argument(
-        "--output_dir",
-        metavar="DIR",
-        help="folder for results, picture and report (default: output/TASK)",
-    )
-    parser.add_argument("--task", metavar="NAME", help="SeqIO task or mixture")
-    parser.add_argument("--target", metavar="DIR", help="folder of the large model, or demo/target")
-    parser.add_argument(
-        "--drafter", metavar="DIR", help="folder of the small model, or demo/drafter"
-    )
-    parser.add_argument(
-        "--methods", metavar="NAME,…", type=arguments.words, help="names, separated by commas"
-    )
-    parser.add_argument(
-        "--alphas",
-        metavar="X,…",
-        type=arguments.numbers(float),
-        help="for every rule that takes alpha (default: each rule's own grid)",
-    )
-    parser.add_argument("--gammas", metavar="N,…", type=arguments.numbers(int), help="block sizes")
-    parser.add_argument(
-        "--temperatures", metavar="X,…", type=arguments.numbers(float), help="0 is greedy"
-    )
-    parser.add_argument(
-        "--seeds", metavar="N,…", type=arguments.numbers(int), help="seeds of sampling"
-    )
-    parser.add_argument(
-        "--top_k", metavar="K", type=int, help="sample among so many tokens; 0: all"
-    )
-    parser.add_argument(
-        "--top_p", metavar="P", type=float, help="sample within this probability; 1: all"
-    )
-    parser.add_argument("--split", metavar="NAME", help="split of the task (default: test)")
-    parser.add_argument("--num_examples", metavar="N", type=int, help="the first so many examples")
-    parser.add_argument("--batch_size", metavar="N", type=int, help="rows decoded together")
-    parser.add_argument(
-        "--input_length", metavar="N", type=int, help="cut inputs to so many tokens"
-    )
-    parser.add_argument(
-        "--max_decode_length", metavar="N", type=int, help="most tokens of an output"
-    )
+    arguments.add_flags(parser, _FLAGS)
     arguments.add_file_task(parser)
 
 
@@ -94,11 +68,11 @@ def run(options: argparse.Namespace) -> int:
     from spec_cascades import evaluation, gin_utils, report
 
     lines = arguments.bindings(options, "evaluate", _FLAGS)
-    arguments.parse_gin(options, _gin_files(options), lines)
+    arguments.prepare(options, _gin_files(options), lines, _FLAGS)
     provenance = report.Provenance(
         command=shlex.join(["spec-cascades", *sys.argv[1:]]), config=gin_utils.operative_config
     )
-    points = gin_utils.call("evaluate", flags=_FLAGS, provenance=provenance)
+    points = gin_utils.call("evaluate", provenance=provenance)
     bound = gin_utils.bound("evaluate")
     folder = bound.get("output_dir") or evaluation.default_output_dir(bound["task"])
     print(report.table(points))

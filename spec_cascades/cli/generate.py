@@ -10,8 +10,50 @@ _DESCRIPTION = """\
 Answers texts with a method, shows which model wrote each token, and counts the calls.
 Tokens are coloured in a terminal; elsewhere corrections stand in [ ] and bonus tokens in { }.
 """
-# Flags that become options of the method; see `methods.parse`.
-_OPTIONS = ("verification", "bonus", "strict_prefix", "beta", "eps", "delta", "score", "rollback")
+# The swept value of the method.
+_VALUES = (
+    arguments.Flag("alpha", "X", float, "default: the rule's own"),
+    arguments.Flag("threshold", "X", float, "of sequence_cascade"),
+    arguments.Flag("fallback", "X", float, "of bild"),
+)
+# Options of the method; see `methods.parse`.
+_OPTIONS = (
+    arguments.Flag("verification", ("token", "block"), str, "default: token"),
+    arguments.Flag("bonus", ("target", "rule"), str, "whose token ends a full block"),
+    arguments.Flag("strict_prefix", "N", int, "verify so many first tokens losslessly"),
+    arguments.Flag("beta", "X", str, "of lossy: a number or 'normalised'"),
+    arguments.Flag("eps", "X", float, "of typical"),
+    arguments.Flag("delta", "X", float, "of typical"),
+    arguments.Flag("score", "NAME", str, "of sequence_cascade: mean, sum, min or quantile"),
+    arguments.Flag("quantile", "X", float, "of sequence_cascade with --score=quantile"),
+    arguments.Flag("rollback", "X", float, "of bild"),
+    arguments.Flag("max_draft", "N", int, "of bild"),
+)
+_DECODING = (
+    arguments.Flag("gamma", "N", int, "tokens a block (default: 5)", 5),
+    arguments.Flag("temperature", "X", float, "default: 0, greedy", 0.0),
+    arguments.Flag("top_k", "K", int, "sample among so many tokens (default: 0, all)", 0),
+    arguments.Flag("top_p", "P", float, "sample within this probability (default: 1, all)", 1.0),
+    arguments.Flag("seed", "N", int, "of sampling (default: 0)", 0),
+    arguments.Flag("max_decode_length", "N", int, "most tokens (default: 128)", 128),
+)
+_METHOD = (
+    arguments.Flag("target", "DIR", str, "folder of the large model", "demo/target"),
+    arguments.Flag(
+        "drafter",
+        "DIR",
+        str,
+        "folder of the small model, or prompt_lookup: n-grams of the input",
+        "demo/drafter",
+    ),
+    arguments.Flag(
+        "rule",
+        "NAME",
+        str,
+        "a deferral rule, or any other method of `evaluate` (default: token_v3)",
+        "token_v3",
+    ),
+)
 
 
 def add(commands) -> None:
@@ -25,52 +67,7 @@ def add(commands) -> None:
         gin=False,
     )
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="inputs; lines of stdin if none")
-    parser.add_argument(
-        "--target", metavar="DIR", default="demo/target", help="folder of the large model"
-    )
-    parser.add_argument(
-        "--drafter",
-        metavar="DIR",
-        default="demo/drafter",
-        help="folder of the small model, or prompt_lookup: n-grams of the input",
-    )
-    parser.add_argument(
-        "--rule",
-        metavar="NAME",
-        default="token_v3",
-        help="a deferral rule, or any other method of `evaluate` (default: token_v3)",
-    )
-    parser.add_argument("--alpha", metavar="X", type=float, help="default: the rule's own")
-    parser.add_argument("--threshold", metavar="X", type=float, help="of sequence_cascade")
-    parser.add_argument("--fallback", metavar="X", type=float, help="of bild")
-    parser.add_argument(
-        "--gamma", metavar="N", type=int, default=5, help="tokens a block (default: 5)"
-    )
-    parser.add_argument(
-        "--temperature", metavar="X", type=float, default=0.0, help="default: 0, greedy"
-    )
-    parser.add_argument(
-        "--top_k", metavar="K", type=int, default=0, help="sample among so many tokens"
-    )
-    parser.add_argument(
-        "--top_p", metavar="P", type=float, default=1.0, help="sample within this probability"
-    )
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of sampling")
-    parser.add_argument(
-        "--max_decode_length", metavar="N", type=int, default=128, help="most tokens"
-    )
-    parser.add_argument("--verification", choices=("token", "block"), help="default: token")
-    parser.add_argument("--bonus", choices=("target", "rule"), help="whose token ends a full block")
-    parser.add_argument(
-        "--strict_prefix", metavar="N", type=int, help="verify so many first tokens losslessly"
-    )
-    parser.add_argument("--beta", metavar="X", help="of lossy: a number or 'normalised'")
-    parser.add_argument("--eps", metavar="X", type=float, help="of typical")
-    parser.add_argument("--delta", metavar="X", type=float, help="of typical")
-    parser.add_argument(
-        "--score", metavar="NAME", help="of sequence_cascade: mean, sum, min or quantile"
-    )
-    parser.add_argument("--rollback", metavar="X", type=float, help="of bild")
+    arguments.add_flags(parser, [*_METHOD, *_VALUES, *_DECODING, *_OPTIONS])
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,12 +83,7 @@ def run(options: argparse.Namespace) -> int:
         target=options.target,
         # Prompt look-up needs no second model; the target stands in for the unused one.
         drafter=options.target if lookup else options.drafter,
-        gamma=options.gamma,
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        seed=options.seed,
-        max_decode_length=options.max_decode_length,
+        **{flag.name: getattr(options, flag.name) for flag in _DECODING},
     )
     colors = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     texts = options.texts or (line.rstrip("\n") for line in sys.stdin)
@@ -107,12 +99,9 @@ def run(options: argparse.Namespace) -> int:
 def describe(options: argparse.Namespace) -> dict:
     """The method as `methods.parse` reads it."""
     method = {"name": options.rule}
-    for name in ("alpha", "threshold", "fallback"):
-        if getattr(options, name) is not None:
-            method[f"{name}s"] = [getattr(options, name)]
-    for name in _OPTIONS:
-        if getattr(options, name) is not None:
-            method[name] = getattr(options, name)
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    method |= {f"{name}s": [given[name]] for name, *_ in _VALUES if name in given}
+    method |= {name: given[name] for name, *_ in _OPTIONS if name in given}
     if options.drafter == "prompt_lookup":
         method["drafter"] = "prompt_lookup"
     return method

@@ -4,7 +4,15 @@ import argparse
 
 from spec_cascades.cli import arguments
 
-_FLAGS = ("output_dir", "task", "target", "steps", "batch_size", "seed")
+_TARGET = arguments.Flag("target", "DIR", str, "folder of the model to imitate")
+_SHARED = (
+    arguments.Flag("output_dir", "DIR", str, "the run's folder"),
+    arguments.Flag("task", "NAME", str, "SeqIO task or mixture"),
+    arguments.Flag("steps", "N", int, "optimizer steps"),
+    arguments.Flag("batch_size", "N", int, "examples a step (default: 128)"),
+    arguments.Flag("seed", "N", int, "of initialisation and data order (default: 0)"),
+)
+_FLAGS = {"train": _SHARED, "distill": (_TARGET, *_SHARED)}
 _DESCRIPTIONS = {
     "train": "Trains a T5 on a SeqIO task, and writes a model folder, OUTPUT_DIR/model.",
     "distill": "Trains a T5 drafter to imitate a target, and writes a model folder, "
@@ -25,15 +33,7 @@ def add(commands) -> None:
             + f"`{name}`.\nKilled and started again, it resumes from its last checkpoint.",
             gin=True,
         )
-        parser.add_argument("--output_dir", metavar="DIR", help="the run's folder")
-        parser.add_argument("--task", metavar="NAME", help="SeqIO task or mixture")
-        if name == "distill":
-            parser.add_argument("--target", metavar="DIR", help="folder of the model to imitate")
-        parser.add_argument("--steps", metavar="N", type=int, help="optimizer steps")
-        parser.add_argument("--batch_size", metavar="N", type=int, help="examples a step")
-        parser.add_argument(
-            "--seed", metavar="N", type=int, help="of initialisation and data order"
-        )
+        arguments.add_flags(parser, _FLAGS[name])
         arguments.add_file_task(parser)
 
 
@@ -41,10 +41,10 @@ def run(options: argparse.Namespace) -> int:
     """Trains, and prints where the model is."""
     from spec_cascades import distillation, gin_utils, training
 
-    flags = [flag for flag in _FLAGS if hasattr(options, flag)]
+    flags = _FLAGS[options.command]
     lines = arguments.bindings(options, options.command, flags)
-    arguments.parse_gin(options, options.gin_file, lines)
+    arguments.prepare(options, options.gin_file, lines, flags)
     job = {"train": training.train, "distill": distillation.distill}[options.command]
-    path = job(gin_utils.call(options.command, flags=flags))
+    path = job(gin_utils.call(options.command))
     print(f"model: {path}")
     return 0
