@@ -152,9 +152,7 @@ def open_folder(path: str | os.PathLike, fingerprint: Mapping[str, Any]) -> Iter
         points = read_lines(path / RESULTS, repair=True)
         for number, point in enumerate(points, start=1):
             if "id" not in point:
-                raise ValueError(
-                    f"{path / RESULTS}:{number}: a point without 'id', not one of ours"
-                )
+                raise ValueError(f"{path / RESULTS}:{number}: a point of ours has an 'id'")
         yield Folder(path, {point["id"]: point for point in points})
 
 

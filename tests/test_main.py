@@ -83,7 +83,7 @@ def test_errors_are_one_line_and_come_first(home, capsys, monkeypatch, flags, me
         (["generate", "--rule=lossy", "--verification=block", "hello"], "needs a rule with"),
         (
             ["train", "--gin.train.steps=1"],
-            "have no value: give --output_dir=…, --task=…, --gin.train.config=…",
+            "give --output_dir=…, --task=…, --gin.train.config=…",
         ),
         (["train", "--gin.train.step=1"], "did you mean 'steps'?"),
     ],
