@@ -208,7 +208,8 @@ def check(**settings: Any) -> Checked:
     checks.counts(**{name: given[name] for name in _COUNTS})
     if not checks.is_whole(given["examples_shown"], 0):
         raise ValueError(f"examples_shown must be a whole number, got {given['examples_shown']!r}")
-    checks.counts(**{f"input_buckets[{i}]": n for i, n in enumerate(given["input_buckets"] or ())})
+    for length in checks.several(given["input_buckets"]):
+        checks.counts(input_buckets=length)
     checks.dtype(given["dtype"])
     if given["output_dir"] == "":
         raise ValueError("output_dir is empty, name a folder")
@@ -264,12 +265,11 @@ def _check_vocabularies(names: Sequence[str], folders: Mapping[str, str]) -> Non
     """All tasks and models must mean the same by each id."""
     from spec_cascades import tasks
 
-    spoken = {f"task {name!r}": tasks.vocabulary(name) for name in names}
-    for who, folder in folders.items():
-        spoken[f"the {who} ({folder})"] = model_vocabulary(folder)
-    if not folders or len(spoken) < 2:
+    spoken = {f"the {who} ({folder})": model_vocabulary(folder) for who, folder in folders.items()}
+    if not spoken:
         return
-    *others, reference = spoken
+    spoken |= {f"task {name!r}": tasks.vocabulary(name) for name in names}
+    reference, *others = spoken
     for other in others:
         difference = tasks.vocabularies.difference(spoken[other], spoken[reference])
         if difference is not None:
@@ -304,6 +304,7 @@ def _read(name: str, split: str, num_examples: int | None, input_length: int | N
 
 def _batch(examples: Sequence[Any], batch_size: int, buckets: Any) -> sweep.TaskData:
     inputs = [np.asarray(example.inputs) for example in examples]
+    buckets = None if buckets is None else checks.several(buckets)
     batches = batching.make_batches(inputs, batch_size=batch_size, buckets=buckets)
     return sweep.TaskData(examples, batches)
 

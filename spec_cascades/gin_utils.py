@@ -176,6 +176,7 @@ def _explain(error: Exception, where: str) -> str:
     if found := re.search(r"Unable to open file: (\S+?)\.? Searched", text):
         name = found[1]
         return f"{where}: {rules.unknown('gin file', name, resources.gin_files())}"
+    text = re.sub(r"malformed node or string( on line \d+)?: <.*?>", "not a value", text)
     if isinstance(error, SyntaxError):
         return f"{where}: {text.splitlines()[0]} (quote text, as in --gin.evaluate.task=\"'demo'\")"
     return f"{where}: {text.splitlines()[0] if text else type(error).__name__}"

@@ -1,5 +1,7 @@
 """The command line: parsing, help, one-line errors before any work, and the shipped gin files."""
 
+import json
+import shutil
 import subprocess
 import sys
 
@@ -7,7 +9,7 @@ import jax
 import pytest
 import tiny
 
-from spec_cascades import gin_utils, main, partitioning, resources, rules
+from spec_cascades import gin_utils, main, partitioning, resources, rules, sweep
 from spec_cascades.cli import arguments
 
 
@@ -33,6 +35,12 @@ def evaluate(home, *flags):
     )
 
 
+def assert_one_line(capsys, message):
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ") and printed.count("\n") == 1
+    assert message in printed
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -55,18 +63,142 @@ def evaluate(home, *flags):
         (["--gin.evaluate.methods=[{'name': 'lossy', 'verification': 'block'}]"], "needs a rule"),
         (["--import=no_such_module"], "no module 'no_such_module'"),
         (["--vocabulary=demo"], "have different vocabularies"),
+        (["--methods="], "methods is empty"),
+        (["--methods=target,target"], "two methods are called 'target'"),
+        (["--gin.evaluate.methods=[3]"], "a method is a name, or a mapping"),
+        (["--gin.evaluate.methods=[{'name': 'bild', 'rollback': 'x'}]"], "rollback must lie"),
+        (["--methods=token_v3", "--alphas="], "alphas is empty"),
+        (["--methods=token_v3", "--alphas=nan"], "argument --alphas"),
+        (["--gammas=1.5"], "argument --gammas"),
+        (["--gin.evaluate.gammas=1.5"], "gamma must be a whole number of at least 1, got 1.5"),
+        (["--gin.evaluate.gammas=None"], "gamma must be a whole number of at least 1, got None"),
+        (["--gammas="], "gammas is empty"),
+        (["--temperatures=inf"], "temperature must be a number of at least 0, got inf"),
+        (["--gin.evaluate.temperatures=[nan]"], "not a value"),
+        (["--seeds=-1"], "a seed must be a whole number"),
+        (["--top_p=0"], "top_p must be above 0"),
+        (["--batch_size=0"], "batch_size must be a whole number of at least 1, got 0"),
+        (["--batch_size=3"], "batch_size = 3 must be a multiple of the 8 data-parallel devices"),
+        (["--max_decode_length=0"], "max_decode_length must be a whole number of at least 1"),
+        (["--num_examples=-1"], "num_examples must be a whole number of at least 1"),
+        (["--gin.evaluate.input_buckets=(4,)"], "longer than the largest bucket, 4"),
+        (["--gin.evaluate.input_buckets=4"], "longer than the largest bucket, 4"),
+        (["--gin.evaluate.dtype='float8'"], "unknown dtype 'float8'"),
+        (["--gin.evaluate.model_parallelism=3"], "model_parallelism=3 must be"),
+        (["--split=tset"], "no split 'tset'"),
+        (["--metrics=blue"], "unknown metric 'blue'"),
+        (["--input_template={"], "input_template '{' is malformed"),
+        (["--output_dir="], "output_dir is empty"),
     ],
 )
-def test_errors_are_one_line_and_come_first(home, capsys, monkeypatch, flags, message):
+def test_wrong_settings_are_one_line_before_any_work(home, capsys, monkeypatch, flags, message):
     compiled = []
     lower = jax.stages.Traced.lower
     monkeypatch.setattr(jax.stages.Traced, "lower", lambda *a: compiled.append(a) or lower(*a))
     assert evaluate(home, *flags) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith("error: ") and printed.count("\n") == 1
-    assert message in printed
+    assert_one_line(capsys, message)
     assert not any("decode" in str(a[0]) for a in compiled)
     assert not (home / "output" / "results.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no example"),
+        (b'{"inputs": "a", "targets": "b"}\n{"inputs": \n', "own.jsonl:2: not a JSON object"),
+        (b'{"input": "a", "targets": "b"}\n', "own.jsonl:1: no field 'inputs', found 'input'"),
+        (b'{"inputs": 3, "targets": "b"}\n', "own.jsonl:1: field 'inputs' must be text"),
+        (b'{"inputs": "\xe9", "targets": "b"}\n', "own.jsonl:1: not UTF-8"),
+    ],
+)
+def test_data_that_cannot_be_read_is_named_with_its_line(home, tmp_path, capsys, content, message):
+    (tmp_path / "own.jsonl").write_bytes(content)
+    assert evaluate(home, f"--test_file={tmp_path / 'own.jsonl'}") == 2
+    assert_one_line(capsys, message)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "model.json").write_text("{"), "is not a model description"),
+        (lambda folder: shutil.rmtree(folder / "params"), "has no params/ folder"),
+        (lambda folder: largest(folder / "params").unlink(), "cannot be read"),
+        (lambda folder: change_config(folder, emb_dim=48), "do not fit the model: shapes"),
+    ],
+    ids=["model.json", "no params", "a lost file", "another size"],
+)
+def test_a_damaged_model_is_named(home, tmp_path, capsys, damage, message):
+    shutil.copytree(home / "target", tmp_path / "damaged")
+    damage(tmp_path / "damaged")
+    flags = [f"--target={tmp_path / 'damaged'}", f"--output_dir={tmp_path / 'output'}"]
+    assert evaluate(home, *flags) == 2
+    assert_one_line(capsys, message)
+    assert not (tmp_path / "output" / "results.jsonl").exists()
+
+
+def largest(folder):
+    return max((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+
+
+def change_config(folder, **changes):
+    description = json.loads((folder / "model.json").read_text())
+    description["config"] |= changes
+    (folder / "model.json").write_text(json.dumps(description))
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--task=mine", "--test_file=nope.jsonl"], "no file 'nope.jsonl'"),
+        (["--target=nowhere"], "no model folder at nowhere"),
+        (["--drafter=nowhere"], "no model folder at nowhere"),
+        (["--task=dem"], "unknown task 'dem': did you mean 'demo'?"),
+        (["--task=demo", "--methods=tokn_v3"], "did you mean 'token_v3'?"),
+        (["--task=demo", "--target=demo/target"], "evaluate.drafter has no value: give --drafter"),
+        (["--task=demo"], "evaluate.target, evaluate.drafter have no value: give --target=…, --dr"),
+    ],
+)
+def test_what_is_wrong_comes_before_what_is_missing(capsys, argv, message):
+    assert main.main(["evaluate", *argv]) == 2
+    assert_one_line(capsys, message)
+
+
+def test_own_data_and_models_need_no_other_flag(home, tmp_path, capsys, monkeypatch):
+    def stop(*arguments, **options):
+        raise ValueError("models are to be loaded")
+
+    monkeypatch.setattr(sweep, "load_models", stop)
+    monkeypatch.chdir(tmp_path)
+    flags = [f"--target={home / 'target'}", f"--drafter={home / 'drafter'}"]
+    flags += ["--task=mine", f"--test_file={home / 'data.jsonl'}"]
+    assert main.main(["evaluate", *flags]) == 2
+    assert_one_line(capsys, "models are to be loaded")
+    settings = json.loads((tmp_path / "output" / "mine" / "settings.json").read_text())
+    assert settings["max_decode_length"] == 128 and settings["num_examples"] is None
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("results.jsonl", b'{"id": "a"}\n{corrupt\n{"id": "b"}\n', "results.jsonl:2: not a JSON"),
+        ("results.jsonl", b'{"id": "a"}\n{"name": "b"}\n', "results.jsonl:2: a point of ours has"),
+        ("settings.json", b"{", "settings.json is damaged"),
+    ],
+)
+def test_a_damaged_output_folder_is_left_alone(
+    home, tmp_path, capsys, monkeypatch, file, content, message
+):
+    def stop(*arguments, **options):
+        raise ValueError("models are to be loaded")
+
+    monkeypatch.setattr(sweep, "load_models", stop)
+    output = f"--output_dir={tmp_path / 'output'}"
+    assert evaluate(home, output) == 2  # writes settings.json
+    (tmp_path / "output" / file).write_bytes(content)
+    capsys.readouterr()
+    assert evaluate(home, output) == 2
+    assert_one_line(capsys, message)
+    assert (tmp_path / "output" / file).read_bytes() == content
 
 
 @pytest.mark.parametrize(
@@ -86,13 +218,25 @@ def test_errors_are_one_line_and_come_first(home, capsys, monkeypatch, flags, me
             "give --output_dir=…, --task=…, --gin.train.config=…",
         ),
         (["train", "--gin.train.step=1"], "did you mean 'steps'?"),
+        (["train", "--steps=0"], "steps must be a whole number of at least 1, got 0"),
+        (["train", "--task=dmeo"], "unknown task 'dmeo': did you mean 'demo'?"),
+        (["train", "--batch_size=3"], "batch_size = 3 must be a multiple of the 8"),
+        (["train", "--gin.train.learning_rate=-1"], "learning_rate must be a number above 0"),
+        (["train", "--gin.train.optimizer='adam'"], "did you mean 'adamw'?"),
+        (["train", "--gin.train.lengths=8"], "lengths must be {'inputs': n, 'targets': m}, got 8"),
+        (["train", "--gin.train.config='small'"], "config must be a T5Config"),
+        (["distill", "--target=nowhere"], "no model folder at nowhere"),
+        (["distill", "--gin.distill.on_policy=-1"], "on_policy must lie between 0 and 1, got -1"),
+        (["distill", "--gin.distill.divergence='kl'"], "known: forward_kl"),
+        (["generate", "--alpha=nan", "hello"], "argument --alpha"),
+        (["generate", "--seed=-1", "hello"], "a seed must be"),
+        (["generate", "--target=nowhere", "hello"], "no model folder at nowhere"),
+        (["generate", "--rule=target", "--threshold=1", "hello"], "unknown option of method"),
     ],
 )
 def test_other_commands_say_what_is_wrong(capsys, argv, message):
     assert main.main(argv) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith("error: ") and printed.count("\n") == 1
-    assert message in printed
+    assert_one_line(capsys, message)
 
 
 def test_rules_lists_all_with_range_and_source(capsys):
@@ -119,8 +263,23 @@ def test_help_and_rules_do_not_import_tensorflow():
 
 
 @pytest.mark.parametrize("file", resources.gin_files())
-def test_every_shipped_gin_file_is_parsed(file):
+def test_every_shipped_gin_file_is_parsed_and_right(file, monkeypatch):
+    make_mesh = partitioning.make_mesh
+    monkeypatch.setattr(partitioning, "make_mesh", lambda n: make_mesh(n, jax.devices()[:1]))
     gin_utils.parse([file])
+    for job in ("evaluate", "train", "distill"):
+        gin_utils.check(job, without=["task", "target", "drafter"])
+
+
+def test_a_callers_none_leaves_the_binding(home):
+    gin_utils.parse(
+        bindings=[
+            "register_file_task.name='bound'",
+            f"register_file_task.test={str(home / 'data.jsonl')!r}",
+            "register_file_task.vocabulary='byte'",
+        ]
+    )
+    assert gin_utils.call("register_file_task", vocabulary=None).name == "bound"
 
 
 def test_gin_files_are_found_by_folder_too():

@@ -78,6 +78,7 @@ def make_point(description, *, gamma=3, temperature=1.0, seed=0):
 LOSSY = {"name": "lossy", "alphas": [0.5]}
 V3 = {"name": "token_v3", "alphas": [0.5]}
 SCORE = {"name": "sequence_cascade", "thresholds": [-3.0]}
+QUANTILE = SCORE | {"score": "quantile"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,9 @@ SCORE = {"name": "sequence_cascade", "thresholds": [-3.0]}
         (V3, {"name": "speculative", "drafter": "prompt_lookup"}, {"drafter": "prompt_lookup"}),
         (LOSSY, LOSSY | {"beta": 3.0}, {"beta": 3.0}),
         ("typical", {"name": "typical", "delta": 0.01}, {"delta": 0.01}),
+        ("typical", {"name": "typical", "eps": 0.01}, {"eps": 0.01}),
         (SCORE, SCORE | {"score": "min"}, {"score": "min"}),
+        (QUANTILE, QUANTILE | {"quantile": 0.8}, {"score": "quantile", "quantile": 0.8}),
     ],
 )
 def test_each_option_operates_and_is_echoed(run, base, changed, echoed):
@@ -118,17 +121,22 @@ def test_each_sampling_setting_operates_and_is_echoed(run, change, config):
         assert after[0][name] == value
 
 
+BILD = {"name": "bild", "fallbacks": [0.1]}
+
+
 @pytest.mark.parametrize(
-    ("base", "changed"),
+    ("base", "changed", "echoed"),
     [
-        ({"name": "bild", "fallbacks": [0.1]}, {"name": "bild", "fallbacks": [0.9]}),
-        ({"name": "bild", "rollback": 5.0}, {"name": "bild", "rollback": 0.5}),
-        ({"name": "bild", "fallbacks": [0.1]}, {"name": "bild", "max_draft": 2}),
+        (BILD, BILD | {"fallbacks": [0.9]}, {"fallback": 0.9}),
+        ({"name": "bild"}, {"name": "bild", "rollback": 0.5}, {"rollback": 0.5}),
+        (BILD, BILD | {"max_draft": 2}, {"max_draft": 2}),
     ],
 )
-def test_bild_settings_operate(run, base, changed):
-    runs = [run(make_point(method, temperature=0.0)) for method in (base, changed)]
-    assert runs[0][0]["target_calls"] != runs[1][0]["target_calls"]
+def test_bild_settings_operate_and_are_echoed(run, base, changed, echoed):
+    before, after = (run(make_point(method, temperature=0.0))[0] for method in (base, changed))
+    assert before["target_calls"] != after["target_calls"]
+    assert {name: after[name] for name in echoed} == echoed
+    assert before["id"] != after["id"]
 
 
 def test_a_sweep_over_twenty_alphas_compiles_once(models, data):

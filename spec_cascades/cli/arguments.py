@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import importlib
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +27,14 @@ def numbers(kind: Callable) -> Callable[[str], list]:
 
     parse_numbers.__name__ = f"comma-separated {kind.__name__} list"
     return parse_numbers
+
+
+def real(text: str) -> float:
+    """Parses a number; `nan` is none."""
+    number = float(text)
+    if math.isnan(number):
+        raise ValueError("not a number")
+    return number
 
 
 def words(text: str) -> list[str]:
@@ -219,8 +228,16 @@ def add_file_task(parser: argparse.ArgumentParser) -> None:
 def bindings(options: argparse.Namespace, job: str, flags: Sequence[Flag]) -> list[str]:
     """Flags that were given, as gin bindings; then the bindings that were given as such."""
     given = [(flag.name, getattr(options, flag.name)) for flag in flags]
-    lines = [f"{job}.{name}={value!r}" for name, value in given if value is not None]
+    lines = [f"{job}.{name}={_literal(value)}" for name, value in given if value is not None]
     return [*lines, *_file_task_bindings(options), *options.bindings]
+
+
+def _literal(value: Any) -> str:
+    """A flag's value as gin reads it, which has no word for infinity."""
+    numbers = value if isinstance(value, list) else [value]
+    if all(isinstance(number, float) for number in numbers):
+        return repr(value).replace("inf", "1e999")
+    return repr(value)
 
 
 def _file_task_bindings(options: argparse.Namespace) -> list[str]:

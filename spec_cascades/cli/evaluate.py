@@ -15,7 +15,11 @@ A sweep runs methods x gammas x temperatures x seeds. Methods are the rules that
 `spec-cascades rules` lists, and: target, drafter, sequence_cascade, token_cascade:<rule>, bild.
 Killed and started again, it keeps every finished point.
 """
-_words, _integers, _floats = arguments.words, arguments.numbers(int), arguments.numbers(float)
+_words, _integers, _floats = (
+    arguments.words,
+    arguments.numbers(int),
+    arguments.numbers(arguments.real),
+)
 # Each binds an argument of the job. Defaults are those of `evaluation.evaluate`; the demo's are in
 # gin/demo.gin.
 _FLAGS = tuple(
@@ -38,7 +42,7 @@ _FLAGS = tuple(
             ("temperatures", "X,…", _floats, "0 is greedy (default: 0)"),
             ("seeds", "N,…", _integers, "seeds of sampling (default: 0)"),
             ("top_k", "K", int, "sample among so many tokens (default: 0, all)"),
-            ("top_p", "P", float, "sample within this probability (default: 1, all)"),
+            ("top_p", "P", arguments.real, "sample within this probability (default: 1, all)"),
             ("split", "NAME", str, "split of the task (default: test)"),
             ("num_examples", "N", int, "the first so many examples (default: all)"),
             ("batch_size", "N", int, "rows decoded together (default: 16)"),

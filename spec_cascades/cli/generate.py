@@ -12,9 +12,9 @@ Tokens are coloured in a terminal; elsewhere corrections stand in [ ] and bonus 
 """
 # The swept value of the method.
 _VALUES = (
-    arguments.Flag("alpha", "X", float, "default: the rule's own"),
-    arguments.Flag("threshold", "X", float, "of sequence_cascade"),
-    arguments.Flag("fallback", "X", float, "of bild"),
+    arguments.Flag("alpha", "X", arguments.real, "default: the rule's own"),
+    arguments.Flag("threshold", "X", arguments.real, "of sequence_cascade"),
+    arguments.Flag("fallback", "X", arguments.real, "of bild"),
 )
 # Options of the method; see `methods.parse`.
 _OPTIONS = (
@@ -22,18 +22,20 @@ _OPTIONS = (
     arguments.Flag("bonus", ("target", "rule"), str, "whose token ends a full block"),
     arguments.Flag("strict_prefix", "N", int, "verify so many first tokens losslessly"),
     arguments.Flag("beta", "X", str, "of lossy: a number or 'normalised'"),
-    arguments.Flag("eps", "X", float, "of typical"),
-    arguments.Flag("delta", "X", float, "of typical"),
+    arguments.Flag("eps", "X", arguments.real, "of typical"),
+    arguments.Flag("delta", "X", arguments.real, "of typical"),
     arguments.Flag("score", "NAME", str, "of sequence_cascade: mean, sum, min or quantile"),
-    arguments.Flag("quantile", "X", float, "of sequence_cascade with --score=quantile"),
-    arguments.Flag("rollback", "X", float, "of bild"),
+    arguments.Flag("quantile", "X", arguments.real, "of sequence_cascade with --score=quantile"),
+    arguments.Flag("rollback", "X", arguments.real, "of bild"),
     arguments.Flag("max_draft", "N", int, "of bild"),
 )
 _DECODING = (
     arguments.Flag("gamma", "N", int, "tokens a block (default: 5)", 5),
-    arguments.Flag("temperature", "X", float, "default: 0, greedy", 0.0),
+    arguments.Flag("temperature", "X", arguments.real, "default: 0, greedy", 0.0),
     arguments.Flag("top_k", "K", int, "sample among so many tokens (default: 0, all)", 0),
-    arguments.Flag("top_p", "P", float, "sample within this probability (default: 1, all)", 1.0),
+    arguments.Flag(
+        "top_p", "P", arguments.real, "sample within this probability (default: 1, all)", 1.0
+    ),
     arguments.Flag("seed", "N", int, "of sampling (default: 0)", 0),
     arguments.Flag("max_decode_length", "N", int, "most tokens (default: 128)", 128),
 )
