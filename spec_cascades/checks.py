@@ -1,6 +1,7 @@
 """Checks of settings that several jobs take; each raises ValueError in one line."""
 
 import math
+import os
 from typing import Any
 
 
@@ -24,6 +25,13 @@ def counts(**named: int | None) -> None:
     for name, value in named.items():
         if value is not None and not is_whole(value, 1):
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def names(**named: Any) -> None:
+    """Each must be text or a path, and not empty."""
+    for name, value in named.items():
+        if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+            raise ValueError(f"{name} must be a name, got {value!r}")
 
 
 def between(low: float, high: float, **named: float | None) -> None:

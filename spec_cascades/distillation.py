@@ -199,6 +199,7 @@ class DistillRun(training.Run):
         checks.between(0, 1, on_policy=self.on_policy)
         checks.sampling(temperature=self.on_policy_temperature)
         if self.target is not None:
+            checks.names(target=self.target)
             checkpoints.resolve(self.target)
 
 

@@ -38,6 +38,7 @@ from spec_cascades import (
 
 _logger = logging.getLogger(__name__)
 
+_LOOKUP = "prompt_lookup"
 DEFAULT_METHODS = ("target", "drafter", "speculative", "lossy", "token_v3", "opt")
 
 
@@ -47,7 +48,7 @@ def evaluate(
     target: str,
     drafter: str,
     output_dir: str | None = None,
-    methods: Sequence[str | Mapping[str, Any]] = DEFAULT_METHODS,
+    methods: Sequence[str | Mapping[str, Any]] | None = None,
     alphas: Sequence[float] | None = None,
     gammas: int | Sequence[int] = (5,),
     temperatures: float | Sequence[float] = (0.0,),
@@ -74,9 +75,11 @@ def evaluate(
     Args:
         task: a SeqIO task or mixture, or several; a mixture stands for each of its tasks.
         target: folder of the large model, or `demo/target`.
-        drafter: folder of the small model, or `demo/drafter`.
+        drafter: folder of the small model, or `demo/drafter`; or `prompt_lookup`, which drafts
+            n-grams of the input, without a second model.
         output_dir: folder for everything written; `output/<task>` if None.
-        methods: names, or mappings with a `name` and options: see `methods.parse`.
+        methods: names, or mappings with a `name` and options: see `methods.parse`. By default
+            all of DEFAULT_METHODS that the drafter serves.
         alphas: values for every method that sweeps alpha; the registry's grids if None.
         gammas: block sizes.
         temperatures: sampling temperatures, 0 for greedy.
@@ -114,7 +117,7 @@ def evaluate(
         "split": split,
         "num_examples": num_examples,
         "target": _digest_model(target),
-        "drafter": _digest_model(drafter),
+        "drafter": drafter if drafter == _LOOKUP else _digest_model(drafter),
         "dtype": dtype,
         "top_k": top_k,
         "top_p": top_p,
@@ -130,7 +133,11 @@ def evaluate(
         _logger.info("%d points in %s, %d of them finished", len(points), output_dir, finished)
         if todo:
             models = sweep.load_models(
-                target, drafter, dtype=dtype, model_parallelism=model_parallelism
+                target,
+                # Prompt look-up needs no second model; the target stands in for the unused one.
+                target if drafter == _LOOKUP else drafter,
+                dtype=dtype,
+                model_parallelism=model_parallelism,
             )
             config = decoding.DecodeConfig(
                 max_decode_length=max_decode_length,
@@ -170,7 +177,14 @@ _DEFAULTS = {
 }
 
 
-_COUNTS = ("batch_size", "max_decode_length", "latency_batches", "num_examples", "input_length")
+_COUNTS = (
+    "batch_size",
+    "input_length",
+    "latency_batches",
+    "max_decode_length",
+    "model_parallelism",
+    "num_examples",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +214,7 @@ def check(**settings: Any) -> Checked:
         FileNotFoundError: there is no model of that name.
     """
     given = _DEFAULTS | settings
-    chosen = _check_methods(given["methods"], given["alphas"])
+    chosen = _check_methods(given["methods"], given["alphas"], given.get("drafter"))
     axes = _check_axes(
         chosen, **{name: given[name] for name in ("gammas", "temperatures", "seeds")}
     )
@@ -211,18 +225,28 @@ def check(**settings: Any) -> Checked:
     for length in checks.several(given["input_buckets"]):
         checks.counts(input_buckets=length)
     checks.dtype(given["dtype"])
-    if given["output_dir"] == "":
-        raise ValueError("output_dir is empty, name a folder")
+    named = ("target", "drafter", "split", "output_dir")
+    checks.names(**{name: given[name] for name in named if given.get(name) is not None})
+    for name in checks.several(given.get("task", "none yet")):
+        checks.names(task=name)
     _check_batch(given["batch_size"], given["model_parallelism"])
     names = _subtasks(given["task"], given["split"]) if "task" in given else []
-    _check_vocabularies(names, {who: given[who] for who in ("target", "drafter") if who in given})
+    models = {
+        who: given[who] for who in ("target", "drafter") if given.get(who, _LOOKUP) != _LOOKUP
+    }
+    _check_vocabularies(names, models)
     return Checked(chosen, axes, names)
 
 
-def _check_methods(descriptions, alphas) -> list[methods.Method]:
+def _check_methods(descriptions, alphas, drafter) -> list[methods.Method]:
+    drafter = _LOOKUP if drafter == _LOOKUP else "model"
+    if descriptions is None:
+        without = ("drafter",) if drafter == _LOOKUP else ()
+        descriptions = [name for name in DEFAULT_METHODS if name not in without]
     alphas = None if alphas is None else checks.several(alphas)
     chosen = [
-        methods.parse(description, alphas=alphas) for description in checks.several(descriptions)
+        methods.parse(description, alphas=alphas, drafter=drafter)
+        for description in checks.several(descriptions)
     ]
     if not chosen:
         raise ValueError("methods is empty, name at least one")

@@ -14,6 +14,7 @@ import importlib.util  # noqa: F401 (gin uses it without importing it)
 import inspect
 import logging
 import re
+import tokenize
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,6 +79,20 @@ def parse(files: Sequence[str] = (), bindings: Sequence[str] = ()) -> None:
             gin.parse_config(binding)
         except Exception as error:
             raise ValueError(_explain(error, f"--gin.{binding}")) from error
+    _refuse_unused_macros(bindings)
+
+
+def _refuse_unused_macros(bindings: Sequence[str]) -> None:
+    """Raises ValueError for `NAME=VALUE` that no configuration refers to as `%NAME`."""
+    for binding in bindings:
+        name = binding.split("=")[0].strip()
+        if name.isidentifier() and not re.search(rf"%{name}\b", gin.config_str()):
+            owners = [job for job in _plain if name in inspect.signature(_plain[job]).parameters]
+            meant = " or ".join(f"--gin.{job}.{name}" for job in owners)
+            raise ValueError(
+                f"--gin.{binding}: nothing refers to %{name}"
+                + (f"; did you mean {meant}?" if meant else "")
+            )
 
 
 def call(name: str, **arguments: Any) -> Any:
@@ -95,11 +110,17 @@ def call(name: str, **arguments: Any) -> Any:
     check_bound(name, given=arguments)
     try:
         return job(**arguments)
-    except (ValueError, OSError) as error:
-        # gin appends to the message where the call was made.
-        message = str(error).split("\n  In call to configurable")[0]
-        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
-        raise kind(message) from error
+    except OSError as error:
+        if error.strerror is None:
+            raise type(error).__base__(_without_call(error)) from error
+        raise OSError(error.errno, error.strerror, error.filename) from error
+    except ValueError as error:
+        raise ValueError(_without_call(error)) from error
+
+
+def _without_call(error: Exception) -> str:
+    """The message without the place of the call, which gin appends."""
+    return str(error).split("\n  In call to configurable")[0]
 
 
 def check(name: str, *, without: Sequence[str] = ()) -> None:
@@ -168,14 +189,17 @@ def _explain(error: Exception, where: str) -> str:
     if found := re.search(r"Configurable '(\w+)' doesn't have a parameter named '(\w+)'", text):
         owner, name = found.groups()
         known = list(inspect.signature(_plain[owner]).parameters) if owner in _plain else []
+        known = [parameter for parameter in known if parameter != "provenance"]
         return f"{where}: {rules.unknown(f'parameter of {owner}', name, known)}"
     if found := re.search(r"No configurable matching (?:reference )?'@?([\w./]+)", text):
         return f"{where}: {rules.unknown('gin configurable', found[1], list(_functions))}"
     if found := re.search(r"in scope '(\w+)'", text):
         return f"gin macro {found[1]} has no value: bind it by --gin.{found[1]}=…"
     if found := re.search(r"Unable to open file: (\S+?)\.? Searched", text):
-        name = found[1]
-        return f"{where}: {rules.unknown('gin file', name, resources.gin_files())}"
+        unknown = rules.unknown("gin file", found[1], resources.gin_files())
+        return unknown if where == f"gin file {found[1]}" else f"{where}: {unknown}"
+    if isinstance(error, tokenize.TokenError):
+        return f"{where}: a bracket or a quote is not closed"
     text = re.sub(r"malformed node or string( on line \d+)?: <.*?>", "not a value", text)
     if isinstance(error, SyntaxError):
         return f"{where}: {text.splitlines()[0]} (quote text, as in --gin.evaluate.task=\"'demo'\")"

@@ -116,7 +116,12 @@ def choice_rules() -> tuple[str, ...]:
     return tuple(name for name in rules.names() if rules.REGISTRY[name].kind == "choice")
 
 
-def parse(description: str | Mapping[str, Any], *, alphas: Sequence[float] | None = None) -> Method:
+def parse(
+    description: str | Mapping[str, Any],
+    *,
+    alphas: Sequence[float] | None = None,
+    drafter: str = "model",
+) -> Method:
     """Reads a method's description, and checks all of it.
 
     Args:
@@ -127,6 +132,8 @@ def parse(description: str | Mapping[str, Any], *, alphas: Sequence[float] | Non
             `max_draft` for BiLD.
         alphas: values for every method that sweeps alpha and states none; the registry's grid
             if None.
+        drafter: what drafts for every rule that does not say; where it is 'prompt_lookup', there
+            is no drafter model for the other methods.
 
     Returns:
         the method.
@@ -143,6 +150,10 @@ def parse(description: str | Mapping[str, Any], *, alphas: Sequence[float] | Non
     if name not in names():
         raise ValueError(rules.unknown("method", name, names()))
     kind = _kind(name)
+    if kind == "rule":
+        given.setdefault("drafter", drafter)
+    if drafter == "prompt_lookup" and kind not in ("target", "rule"):
+        raise ValueError(f"method {name!r} needs a drafter model, prompt_lookup is none")
     label, gammas = given.pop("label", None), given.pop("gammas", None)
     if not isinstance(label, str | None):
         raise ValueError(f"label of method {name!r} must be text, got {label!r}")

@@ -25,12 +25,13 @@ class _Lines:
         self._file.flush()
 
 
-def bar(total: int, *, unit: str, initial: int = 0, disable: bool = False) -> Any:
+def bar(total: int, *, unit: str, description: str, initial: int = 0, disable: bool = False) -> Any:
     """A tqdm bar on stderr: redrawn in a terminal, a line every half minute elsewhere.
 
     Args:
         total: units in all.
         unit: what is counted, as `step`.
+        description: stands in front, until the bar's `set_description_str`.
         initial: units done before.
         disable: show nothing.
     """
@@ -40,6 +41,7 @@ def bar(total: int, *, unit: str, initial: int = 0, disable: bool = False) -> An
         total=total,
         initial=initial,
         unit=unit,
+        desc=description,
         disable=disable,
         file=sys.stderr if terminal else _Lines(sys.stderr),
         bar_format="{desc} "

@@ -146,9 +146,10 @@ def open_folder(path: str | os.PathLike, fingerprint: Mapping[str, Any]) -> Iter
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ValueError(f"output folder {path} is in use by another process") from None
-        if not (path / SETTINGS).exists():
-            settings = json.dumps(to_json(fingerprint), indent=2, ensure_ascii=False)
-            write_atomically(path / SETTINGS, settings + "\n")
+        # Whoever held the lock a moment ago may have begun another experiment.
+        _refuse_other(path, to_json(fingerprint))
+        settings = json.dumps(to_json(fingerprint), indent=2, ensure_ascii=False)
+        write_atomically(path / SETTINGS, settings + "\n")
         points = read_lines(path / RESULTS, repair=True)
         for number, point in enumerate(points, start=1):
             if "id" not in point:
@@ -164,6 +165,8 @@ def _refuse_other(path: pathlib.Path, fingerprint: dict[str, Any]) -> None:
                 "choose another --output_dir"
             )
         return
+    if not (path / RESULTS).exists():
+        return  # A run that ended before its first point leaves nothing that could be mixed up.
     try:
         found = dict(json.loads((path / SETTINGS).read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:

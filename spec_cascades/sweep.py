@@ -178,7 +178,9 @@ class Sweep:
     def run(self, points: Sequence[Point], folder: results.Folder, *, quiet: bool = False):
         """Runs points and records each in the folder as soon as it is finished."""
         total = sum(len(self.data[point.task].batches) for point in points)
-        with progress.bar(total, unit="batch", disable=quiet) as bar:
+        with progress.bar(
+            total, unit="batch", description=f"points 0/{len(points)}", disable=quiet
+        ) as bar:
             for done, point in enumerate(points):
                 bar.set_description_str(f"points {done}/{len(points)}", refresh=False)
                 line, predictions = self.decode(point, bar)

@@ -411,7 +411,7 @@ class _MetricsLog:
         kept = _lines_up_to(path, first)
         self._file = path.open("w", encoding="utf-8")
         self._file.writelines(kept)
-        self._bar = progress.bar(steps, initial=first, unit="step")
+        self._bar = progress.bar(steps, initial=first, unit="step", description=description)
         self._description = description
         self._shown: dict[str, str] = {}
         self._restart()
@@ -544,7 +544,14 @@ class Run(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        checks.counts(batch_size=self.batch_size, validation_batches=self.validation_batches)
+        checks.counts(
+            batch_size=self.batch_size,
+            validation_batches=self.validation_batches,
+            model_parallelism=self.model_parallelism,
+        )
+        for name in ("output_dir", "task"):
+            if getattr(self, name) is not None:
+                checks.names(**{name: getattr(self, name)})
         checks.dtype(self.export_dtype, "export_dtype")
         if self.lengths is not None:
             if not isinstance(self.lengths, Mapping) or set(self.lengths) != {"inputs", "targets"}:

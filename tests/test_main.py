@@ -88,7 +88,10 @@ def assert_one_line(capsys, message):
         (["--split=tset"], "no split 'tset'"),
         (["--metrics=blue"], "unknown metric 'blue'"),
         (["--input_template={"], "input_template '{' is malformed"),
-        (["--output_dir="], "output_dir is empty"),
+        (["--output_dir="], "output_dir must be a name, got ''"),
+        (["--gin.evaluate.target=5"], "target must be a name, got 5"),
+        (["--gin.evaluate.gammas=(3,"], "a bracket or a quote is not closed"),
+        (["--gin.gammas=(3,)"], "nothing refers to %gammas; did you mean --gin.evaluate.gammas?"),
     ],
 )
 def test_wrong_settings_are_one_line_before_any_work(home, capsys, monkeypatch, flags, message):
@@ -163,6 +166,17 @@ def test_what_is_wrong_comes_before_what_is_missing(capsys, argv, message):
     assert_one_line(capsys, message)
 
 
+def test_prompt_lookup_needs_no_drafter_model(home, tmp_path, capsys, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(sweep, "load_models", lambda *pair, **_: loaded.append(pair) or 1 / 0)
+    flags = ["--drafter=prompt_lookup", f"--output_dir={tmp_path}"]
+    with pytest.raises(ZeroDivisionError):
+        evaluate(home, *flags)
+    assert loaded == [(str(home / "target"),) * 2]
+    assert evaluate(home, *flags, "--methods=target,bild") == 2
+    assert_one_line(capsys, "method 'bild' needs a drafter model, prompt_lookup is none")
+
+
 def test_own_data_and_models_need_no_other_flag(home, tmp_path, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise ValueError("models are to be loaded")
@@ -183,6 +197,7 @@ def test_own_data_and_models_need_no_other_flag(home, tmp_path, capsys, monkeypa
         ("results.jsonl", b'{"id": "a"}\n{corrupt\n{"id": "b"}\n', "results.jsonl:2: not a JSON"),
         ("results.jsonl", b'{"id": "a"}\n{"name": "b"}\n', "results.jsonl:2: a point of ours has"),
         ("settings.json", b"{", "settings.json is damaged"),
+        ("settings.json", b"{}", "holds another experiment: batch_size is 16 now"),
     ],
 )
 def test_a_damaged_output_folder_is_left_alone(
@@ -194,6 +209,7 @@ def test_a_damaged_output_folder_is_left_alone(
     monkeypatch.setattr(sweep, "load_models", stop)
     output = f"--output_dir={tmp_path / 'output'}"
     assert evaluate(home, output) == 2  # writes settings.json
+    (tmp_path / "output" / "results.jsonl").write_bytes(b"")
     (tmp_path / "output" / file).write_bytes(content)
     capsys.readouterr()
     assert evaluate(home, output) == 2
