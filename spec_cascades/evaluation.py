@@ -38,7 +38,6 @@ from spec_cascades import (
 
 _logger = logging.getLogger(__name__)
 
-_LOOKUP = "prompt_lookup"
 DEFAULT_METHODS = ("target", "drafter", "speculative", "lossy", "token_v3", "opt")
 
 
@@ -117,7 +116,7 @@ def evaluate(
         "split": split,
         "num_examples": num_examples,
         "target": _digest_model(target),
-        "drafter": drafter if drafter == _LOOKUP else _digest_model(drafter),
+        "drafter": _digest_model(drafter),
         "dtype": dtype,
         "top_k": top_k,
         "top_p": top_p,
@@ -133,11 +132,7 @@ def evaluate(
         _logger.info("%d points in %s, %d of them finished", len(points), output_dir, finished)
         if todo:
             models = sweep.load_models(
-                target,
-                # Prompt look-up needs no second model; the target stands in for the unused one.
-                target if drafter == _LOOKUP else drafter,
-                dtype=dtype,
-                model_parallelism=model_parallelism,
+                target, drafter, dtype=dtype, model_parallelism=model_parallelism
             )
             config = decoding.DecodeConfig(
                 max_decode_length=max_decode_length,
@@ -231,17 +226,14 @@ def check(**settings: Any) -> Checked:
         checks.names(task=name)
     _check_batch(given["batch_size"], given["model_parallelism"])
     names = _subtasks(given["task"], given["split"]) if "task" in given else []
-    models = {
-        who: given[who] for who in ("target", "drafter") if given.get(who, _LOOKUP) != _LOOKUP
-    }
-    _check_vocabularies(names, models)
+    sweep.check_vocabularies(given.get("target"), given.get("drafter"), names)
     return Checked(chosen, axes, names)
 
 
 def _check_methods(descriptions, alphas, drafter) -> list[methods.Method]:
-    drafter = _LOOKUP if drafter == _LOOKUP else "model"
+    drafter = methods.PROMPT_LOOKUP if drafter == methods.PROMPT_LOOKUP else "model"
     if descriptions is None:
-        without = ("drafter",) if drafter == _LOOKUP else ()
+        without = ("drafter",) if drafter == methods.PROMPT_LOOKUP else ()
         descriptions = [name for name in DEFAULT_METHODS if name not in without]
     alphas = None if alphas is None else checks.several(alphas)
     chosen = [
@@ -285,21 +277,6 @@ def _check_batch(batch_size: int, model_parallelism: int) -> None:
         )
 
 
-def _check_vocabularies(names: Sequence[str], folders: Mapping[str, str]) -> None:
-    """All tasks and models must mean the same by each id."""
-    from spec_cascades import tasks
-
-    spoken = {f"the {who} ({folder})": model_vocabulary(folder) for who, folder in folders.items()}
-    if not spoken:
-        return
-    spoken |= {f"task {name!r}": tasks.vocabulary(name) for name in names}
-    reference, *others = spoken
-    for other in others:
-        difference = tasks.vocabularies.difference(spoken[other], spoken[reference])
-        if difference is not None:
-            raise ValueError(f"{other} and {reference} have different vocabularies: {difference}")
-
-
 # ---------------------------------------------------------------------------------------------
 # Tasks and models
 # ---------------------------------------------------------------------------------------------
@@ -333,11 +310,6 @@ def _batch(examples: Sequence[Any], batch_size: int, buckets: Any) -> sweep.Task
     return sweep.TaskData(examples, batches)
 
 
-def model_vocabulary(folder: str) -> Any:
-    """The vocabulary of a model folder; its parameters are not read."""
-    return checkpoints.folder.read_description(checkpoints.resolve(folder))[1]
-
-
 def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:
     """A short digest of all inputs and references: edited data is another experiment."""
     digest = hashlib.sha256()
@@ -348,6 +320,8 @@ def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:
 
 def _digest_model(folder: str) -> str:
     """A short digest of a model folder: its description, and names, sizes, heads of its files."""
+    if folder == methods.PROMPT_LOOKUP:
+        return folder
     path = pathlib.Path(checkpoints.resolve(folder))
     digest = hashlib.sha256((path / "model.json").read_bytes())
     for file in sorted(p for p in (path / "params").rglob("*") if p.is_file()):

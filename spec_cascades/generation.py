@@ -70,7 +70,7 @@ class Generator:
             method: as `methods.parse` reads it; the first value that it sweeps is used, and a
                 rule's default alpha if it names none.
             target: folder of the large model.
-            drafter: folder of the small model.
+            drafter: folder of the small model, or `prompt_lookup`.
             gamma: tokens a block.
             temperature: of sampling; 0 is greedy.
             top_k: sample among so many tokens; 0 for all.
@@ -82,7 +82,8 @@ class Generator:
             ValueError: a setting is wrong, or the models do not go together.
             FileNotFoundError: no model there.
         """
-        self.method = methods.parse(method)
+        lookup = drafter == methods.PROMPT_LOOKUP
+        self.method = methods.parse(method, drafter=drafter if lookup else "model")
         methods.check_gammas(gamma)
         checks.sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         checks.counts(max_decode_length=max_decode_length)

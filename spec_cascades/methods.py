@@ -28,7 +28,8 @@ _TOKEN_CASCADE = "token_cascade:"
 _VERIFICATIONS = ("token", "block")
 _BONUSES = ("target", "rule")
 _SCORES = ("mean", "sum", "min", "quantile")
-_DRAFTERS = ("model", "prompt_lookup")
+PROMPT_LOOKUP = "prompt_lookup"
+_DRAFTERS = ("model", PROMPT_LOOKUP)
 
 # Options that each kind of method takes besides its name, label, values and gammas.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -152,7 +153,7 @@ def parse(
     kind = _kind(name)
     if kind == "rule":
         given.setdefault("drafter", drafter)
-    if drafter == "prompt_lookup" and kind not in ("target", "rule"):
+    if drafter == PROMPT_LOOKUP and kind not in ("target", "rule"):
         raise ValueError(f"method {name!r} needs a drafter model, prompt_lookup is none")
     label, gammas = given.pop("label", None), given.pop("gammas", None)
     if not isinstance(label, str | None):
@@ -166,6 +167,8 @@ def parse(
     if rule is not None:
         parameter = rule.alpha
     fields |= _take_values(name, parameter, given, alphas)
+    for option in given.keys() & {"alphas", "thresholds", "fallbacks"}:
+        raise ValueError(f"method {name!r} takes no {option.removesuffix('s')}")
     allowed = [option for option in _OPTIONS[kind] if option != "strict_prefix"]
     for option, value in given.items():
         if option not in allowed:
@@ -258,7 +261,7 @@ def _label(fields: Mapping[str, Any]) -> str:
         notes.append("block")
     if fields.get("bonus") == "rule":
         notes.append("bonus=rule")
-    if fields.get("drafter") == "prompt_lookup":
+    if fields.get("drafter") == PROMPT_LOOKUP:
         notes.append("prompt lookup")
     if "score" in fields and fields["score"] != "mean":
         notes.append(str(fields["score"]))
@@ -334,11 +337,11 @@ def decoder(
         return decoding.speculative(
             target,
             decoding.PromptLookup()
-            if method.drafter == "prompt_lookup"
+            if method.drafter == PROMPT_LOOKUP
             else decoding.ModelDrafter(drafter),
             method.rule,
             target_params,
-            None if method.drafter == "prompt_lookup" else drafter_params,
+            None if method.drafter == PROMPT_LOOKUP else drafter_params,
             inputs,
             keys,
             alpha=value,

@@ -115,16 +115,57 @@ class Models:
         return self.target.vocabulary
 
 
+def check_vocabularies(target: str | None, drafter: str | None, names: Sequence[str] = ()) -> None:
+    """Checks that models and tasks mean the same by each id; no parameters are read.
+
+    Args:
+        target: a model folder, or None.
+        drafter: a model folder, or None, or `prompt_lookup`.
+        names: tasks.
+
+    Raises:
+        FileNotFoundError: no model folder there.
+        ValueError: a broken description, or two different vocabularies.
+    """
+    from spec_cascades import tasks
+
+    folders = {"target": target, "drafter": drafter}
+    spoken = {
+        f"the {who} ({folder})": model_vocabulary(folder)
+        for who, folder in folders.items()
+        if folder not in (None, methods.PROMPT_LOOKUP)
+    }
+    if not spoken:
+        return
+    spoken |= {f"task {name!r}": tasks.vocabulary(name) for name in names}
+    reference, *others = spoken
+    for other in others:
+        difference = tasks.vocabularies.difference(spoken[other], spoken[reference])
+        if difference is not None:
+            raise ValueError(f"{other} and {reference} have different vocabularies: {difference}")
+
+
+def model_vocabulary(folder: str) -> Any:
+    """The vocabulary of a model folder; its parameters are not read."""
+    return checkpoints.folder.read_description(checkpoints.resolve(folder))[1]
+
+
 def load_models(
     target: str, drafter: str, *, dtype: str = "float32", model_parallelism: int = 1
 ) -> Models:
     """Loads target and drafter.
 
+    Prompt look-up needs no second model: the target stands in for the unused one.
+
     Raises:
         FileNotFoundError: no model folder there.
         ValueError: a checkpoint that does not fit its model, or two different vocabularies.
     """
+    check_vocabularies(target, drafter)
     mesh = partitioning.make_mesh(model_parallelism)
+    if drafter == methods.PROMPT_LOOKUP:
+        loaded = checkpoints.load(target, dtype=dtype, mesh=mesh if mesh.size > 1 else None)
+        return Models(loaded, loaded, mesh)
     pair = [
         checkpoints.load(path, dtype=dtype, mesh=mesh if mesh.size > 1 else None)
         for path in (target, drafter)

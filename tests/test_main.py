@@ -9,7 +9,7 @@ import jax
 import pytest
 import tiny
 
-from spec_cascades import gin_utils, main, partitioning, resources, rules, sweep
+from spec_cascades import checkpoints, gin_utils, main, partitioning, resources, rules, sweep
 from spec_cascades.cli import arguments
 
 
@@ -167,12 +167,13 @@ def test_what_is_wrong_comes_before_what_is_missing(capsys, argv, message):
 
 
 def test_prompt_lookup_needs_no_drafter_model(home, tmp_path, capsys, monkeypatch):
-    loaded = []
-    monkeypatch.setattr(sweep, "load_models", lambda *pair, **_: loaded.append(pair) or 1 / 0)
+    def stop(path, **options):
+        raise ValueError(f"to be loaded: {path}")
+
+    monkeypatch.setattr(checkpoints, "load", stop)
     flags = ["--drafter=prompt_lookup", f"--output_dir={tmp_path}"]
-    with pytest.raises(ZeroDivisionError):
-        evaluate(home, *flags)
-    assert loaded == [(str(home / "target"),) * 2]
+    assert evaluate(home, *flags) == 2
+    assert_one_line(capsys, f"to be loaded: {home / 'target'}")
     assert evaluate(home, *flags, "--methods=target,bild") == 2
     assert_one_line(capsys, "method 'bild' needs a drafter model, prompt_lookup is none")
 
@@ -247,7 +248,9 @@ def test_a_damaged_output_folder_is_left_alone(
         (["generate", "--alpha=nan", "hello"], "argument --alpha"),
         (["generate", "--seed=-1", "hello"], "a seed must be"),
         (["generate", "--target=nowhere", "hello"], "no model folder at nowhere"),
-        (["generate", "--rule=target", "--threshold=1", "hello"], "unknown option of method"),
+        (["generate", "--rule=target", "--threshold=1", "hello"], "'target' takes no threshold"),
+        (["generate", "--drafter=nowhere", "hello"], "no model folder at nowhere"),
+        (["generate", "--rule=bild", "--drafter=prompt_lookup", "hello"], "needs a drafter model"),
     ],
 )
 def test_other_commands_say_what_is_wrong(capsys, argv, message):

@@ -287,9 +287,9 @@ def prepare(
 
 
 def _register_file_task(target: str | None) -> None:
-    from spec_cascades import evaluation, gin_utils
+    from spec_cascades import gin_utils, sweep
 
     own = {}
     if target is not None and "vocabulary" not in gin_utils.bound("register_file_task"):
-        own["vocabulary"] = evaluation.model_vocabulary(target)
+        own["vocabulary"] = sweep.model_vocabulary(target)
     gin_utils.call("register_file_task", **own)

@@ -79,12 +79,10 @@ def run(options: argparse.Namespace) -> int:
     quiet.import_tasks()
     from spec_cascades import coloring, generation
 
-    lookup = options.drafter == "prompt_lookup"
     generator = generation.Generator(
         describe(options),
         target=options.target,
-        # Prompt look-up needs no second model; the target stands in for the unused one.
-        drafter=options.target if lookup else options.drafter,
+        drafter=options.drafter,
         **{flag.name: getattr(options, flag.name) for flag in _DECODING},
     )
     colors = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -104,6 +102,4 @@ def describe(options: argparse.Namespace) -> dict:
     given = {name: value for name, value in vars(options).items() if value is not None}
     method |= {f"{name}s": [given[name]] for name, *_ in _VALUES if name in given}
     method |= {name: given[name] for name, *_ in _OPTIONS if name in given}
-    if options.drafter == "prompt_lookup":
-        method["drafter"] = "prompt_lookup"
     return method
