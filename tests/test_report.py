@@ -99,9 +99,15 @@ def test_csv_has_a_line_for_each_row_and_every_figure():
 
 def test_the_terminal_table_is_aligned():
     block = report.table(make_sweep()).split("\n\n")[0].splitlines()
-    assert block[0] == "made_up, T = 1, quality: bleu"
+    assert block[0] == "made_up, T = 1, quality: BLEU"
     assert len({len(line) for line in block[1:]}) == 1
     assert "30.3 ± 0.5" in block[-2]
+
+
+def test_every_column_is_explained():
+    assert list(summary.MEANINGS) == [name for name, _ in summary.COLUMNS]
+    page = report._columns()
+    assert all(f"<dt>{name}</dt>" in page for name in summary.MEANINGS)
 
 
 def test_why_it_does_not_pay_is_said_in_words():
