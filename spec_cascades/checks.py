@@ -20,10 +20,10 @@ def several(values: Any) -> tuple:
     return tuple(values) if isinstance(values, list | tuple) else (values,)
 
 
-def counts(**named: int | None) -> None:
-    """Each must be None or a whole number of at least 1."""
+def counts(**named: Any) -> None:
+    """Each must be a whole number of at least 1."""
     for name, value in named.items():
-        if value is not None and not is_whole(value, 1):
+        if not is_whole(value, 1):
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
@@ -34,17 +34,17 @@ def names(**named: Any) -> None:
             raise ValueError(f"{name} must be a name, got {value!r}")
 
 
-def between(low: float, high: float, **named: float | None) -> None:
-    """Each must be None or a number from `low` to `high`, both included."""
+def between(low: float, high: float, **named: Any) -> None:
+    """Each must be a number from `low` to `high`, both included."""
     for name, value in named.items():
-        if value is not None and not (is_number(value) and low <= value <= high):
+        if not (is_number(value) and low <= value <= high):
             raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {value!r}")
 
 
-def positive(**named: float | None) -> None:
-    """Each must be None or a finite number above 0."""
+def positive(**named: Any) -> None:
+    """Each must be a finite number above 0."""
     for name, value in named.items():
-        if value is not None and not (is_number(value) and 0 < value < math.inf):
+        if not (is_number(value) and 0 < value < math.inf):
             raise ValueError(f"{name} must be a number above 0, got {value!r}")
 
 

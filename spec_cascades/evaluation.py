@@ -172,14 +172,7 @@ _DEFAULTS = {
 }
 
 
-_COUNTS = (
-    "batch_size",
-    "input_length",
-    "latency_batches",
-    "max_decode_length",
-    "model_parallelism",
-    "num_examples",
-)
+_COUNTS = ("batch_size", "latency_batches", "max_decode_length", "model_parallelism")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,9 +208,12 @@ def check(**settings: Any) -> Checked:
     )
     checks.sampling(top_k=given["top_k"], top_p=given["top_p"])
     checks.counts(**{name: given[name] for name in _COUNTS})
+    for name in ("num_examples", "input_length"):
+        if given[name] is not None:
+            checks.counts(**{name: given[name]})
     if not checks.is_whole(given["examples_shown"], 0):
         raise ValueError(f"examples_shown must be a whole number, got {given['examples_shown']!r}")
-    for length in checks.several(given["input_buckets"]):
+    for length in checks.several(given["input_buckets"] or ()):
         checks.counts(input_buckets=length)
     checks.dtype(given["dtype"])
     named = ("target", "drafter", "split", "output_dir")

@@ -110,17 +110,10 @@ def call(name: str, **arguments: Any) -> Any:
     check_bound(name, given=arguments)
     try:
         return job(**arguments)
-    except OSError as error:
-        if error.strerror is None:
-            raise type(error).__base__(_without_call(error)) from error
-        raise OSError(error.errno, error.strerror, error.filename) from error
-    except ValueError as error:
-        raise ValueError(_without_call(error)) from error
-
-
-def _without_call(error: Exception) -> str:
-    """The message without the place of the call, which gin appends."""
-    return str(error).split("\n  In call to configurable")[0]
+    except (ValueError, OSError) as error:
+        # gin raises a copy that ends in the place of the call; the original is its context.
+        copied = "\n  In call to configurable" in str(error)
+        raise (error.__context__ if copied else error) from None
 
 
 def check(name: str, *, without: Sequence[str] = ()) -> None:

@@ -83,11 +83,12 @@ class Settings:
             if getattr(self, name) not in known:
                 raise ValueError(rules.unknown(name, getattr(self, name), known))
         checks.counts(
-            **{
-                name: getattr(self, name)
-                for name in ("steps", "checkpoint_every", "report_every", "validate_every")
-            }
+            checkpoint_every=self.checkpoint_every,
+            report_every=self.report_every,
+            validate_every=self.validate_every,
         )
+        if self.steps is not None:  # None stands for "not given yet", see `Run.check`
+            checks.counts(steps=self.steps)
         checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
         checks.sampling(seed=self.seed)
         if self.weight_decay and self.optimizer != "adamw":

@@ -89,6 +89,8 @@ def assert_one_line(capsys, message):
         (["--metrics=blue"], "unknown metric 'blue'"),
         (["--input_template={"], "input_template '{' is malformed"),
         (["--output_dir="], "output_dir must be a name, got ''"),
+        (["--gin.evaluate.batch_size=None"], "batch_size must be a whole number"),
+        (["--output_dir=pyproject.toml/x"], "pyproject.toml/x: Not a directory"),
         (["--gin.evaluate.target=5"], "target must be a name, got 5"),
         (["--gin.evaluate.gammas=(3,"], "a bracket or a quote is not closed"),
         (["--gin.gammas=(3,)"], "nothing refers to %gammas; did you mean --gin.evaluate.gammas?"),
@@ -221,6 +223,7 @@ def test_a_damaged_output_folder_is_left_alone(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
+        (["--tsak=demo"], "unknown flag --tsak"),
         (["evalute"], "unknown command 'evalute': did you mean 'evaluate'?"),
         (["rules", "tokn_v3"], "did you mean 'token_v3'?"),
         (["rules", "--gin.a=1"], "takes no gin bindings"),
@@ -231,7 +234,7 @@ def test_a_damaged_output_folder_is_left_alone(
         (["generate", "--rule=bild", "--temperature=1", "hello"], "bild is greedy"),
         (["generate", "--rule=lossy", "--verification=block", "hello"], "needs a rule with"),
         (
-            ["train", "--gin.train.steps=1"],
+            ["train", "--gin.train.steps=1000"],
             "give --output_dir=…, --task=…, --gin.train.config=…",
         ),
         (["train", "--gin.train.step=1"], "did you mean 'steps'?"),
@@ -268,6 +271,20 @@ def test_rules_lists_all_with_range_and_source(capsys):
     printed = capsys.readouterr().out
     assert "alpha: 0 .. 1, default 0.3, lossless at 0" in printed
     assert "'normalised'" in printed and "token_v3" not in printed
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def (:", "SyntaxError: invalid syntax"),
+        ("\n1 / 0", "ZeroDivisionError: division by zero ("),
+    ],
+)
+def test_errors_of_imported_modules_are_one_line(tmp_path, capsys, monkeypatch, source, message):
+    (tmp_path / "broken_rules.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main.main(["rules", "--import=broken_rules"]) == 2
+    assert_one_line(capsys, f"--import=broken_rules: {message}")
 
 
 def test_help_and_rules_do_not_import_tensorflow():

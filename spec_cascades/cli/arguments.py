@@ -6,6 +6,7 @@ import importlib
 import math
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -71,10 +72,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         raise ValueError(f"unknown command {argv[0]!r}: {hint}")
     bindings, rest = _take_gin(argv)
     options, unknown = parser.parse_known_args(rest)
-    if options.command is None:
+    if options.command is None and not unknown:
         parser.print_help()
         raise SystemExit(0)
-    command = commands.choices[options.command]
+    command = commands.choices.get(options.command, parser)
     takes_gin = hasattr(options, "gin_file")
     if bindings and not takes_gin:
         raise ValueError(f"`{options.command}` takes no gin bindings, got --gin.{bindings[0]}")
@@ -174,6 +175,12 @@ def _import_modules(modules: Sequence[str]) -> None:
             raise ValueError(
                 f"--import={module}: no module {name!r} in the working folder or installed"
             ) from None
+        except Exception as error:  # Whatever the user's code raises.
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            where = "" if isinstance(error, SyntaxError) else f" ({frame.filename}:{frame.lineno})"
+            raise ValueError(
+                f"--import={module}: {type(error).__name__}: {error}{where}"
+            ) from error
 
 
 # ---------------------------------------------------------------------------------------------
