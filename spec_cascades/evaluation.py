@@ -104,26 +104,13 @@ def evaluate(
         ValueError: a setting is wrong, or the folder holds another experiment.
         FileNotFoundError: a model or data file is missing.
     """
-    checked = check(**{name: x for name, x in locals().items() if name != "provenance"})
-    names = checked.tasks
+    settings = {name: x for name, x in locals().items() if name != "provenance"}
+    checked = check(**settings)
     output_dir = output_dir or default_output_dir(task)
-    points = sweep.plan(names, checked.methods, **checked.axes)
-    examples = {name: _read(name, split, num_examples, input_length) for name in names}
+    points = sweep.plan(checked.tasks, checked.methods, **checked.axes)
+    examples = {name: _read(name, split, num_examples, input_length) for name in checked.tasks}
     data = {name: _batch(rows, batch_size, input_buckets) for name, rows in examples.items()}
-    fingerprint = {
-        "tasks": names,
-        "examples": _digest_texts(examples),
-        "split": split,
-        "num_examples": num_examples,
-        "target": _digest_model(target),
-        "drafter": _digest_model(drafter),
-        "dtype": dtype,
-        "top_k": top_k,
-        "top_p": top_p,
-        "input_length": input_length,
-        "max_decode_length": max_decode_length,
-        "batch_size": batch_size,
-    }
+    fingerprint = _fingerprint(settings, examples)
     with results.open_folder(output_dir, fingerprint) as folder:
         if provenance is not None:
             results.write_atomically(folder.path / "config.gin", provenance.config())
@@ -170,9 +157,10 @@ _DEFAULTS = {
     for name, parameter in inspect.signature(evaluate).parameters.items()
     if parameter.default is not parameter.empty
 }
-
-
+# Whole numbers of at least 1; of those that may be None it is so where they are given.
 _COUNTS = ("batch_size", "latency_batches", "max_decode_length", "model_parallelism")
+_OPTIONAL_COUNTS = ("num_examples", "input_length")
+_NAMES = ("target", "drafter", "split", "output_dir")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,19 +195,9 @@ def check(**settings: Any) -> Checked:
         chosen, **{name: given[name] for name in ("gammas", "temperatures", "seeds")}
     )
     checks.sampling(top_k=given["top_k"], top_p=given["top_p"])
-    checks.counts(**{name: given[name] for name in _COUNTS})
-    for name in ("num_examples", "input_length"):
-        if given[name] is not None:
-            checks.counts(**{name: given[name]})
-    if not checks.is_whole(given["examples_shown"], 0):
-        raise ValueError(f"examples_shown must be a whole number, got {given['examples_shown']!r}")
-    for length in checks.several(given["input_buckets"] or ()):
-        checks.counts(input_buckets=length)
+    _check_counts(given)
     checks.dtype(given["dtype"])
-    named = ("target", "drafter", "split", "output_dir")
-    checks.names(**{name: given[name] for name in named if given.get(name) is not None})
-    for name in checks.several(given.get("task", "none yet")):
-        checks.names(task=name)
+    checks.names(**{name: given[name] for name in _NAMES if given.get(name) is not None})
     _check_batch(given["batch_size"], given["model_parallelism"])
     names = _subtasks(given["task"], given["split"]) if "task" in given else []
     sweep.check_vocabularies(given.get("target"), given.get("drafter"), names)
@@ -265,6 +243,15 @@ def _check_axes(chosen, *, gammas, temperatures, seeds) -> dict[str, tuple]:
     return axes
 
 
+def _check_counts(given: Mapping[str, Any]) -> None:
+    optional = [name for name in _OPTIONAL_COUNTS if given[name] is not None]
+    checks.counts(**{name: given[name] for name in (*_COUNTS, *optional)})
+    for length in checks.several(given["input_buckets"] or ()):
+        checks.counts(input_buckets=length)
+    if not checks.is_whole(given["examples_shown"], 0):
+        raise ValueError(f"examples_shown must be a whole number, got {given['examples_shown']!r}")
+
+
 def _check_batch(batch_size: int, model_parallelism: int) -> None:
     shards = partitioning.make_mesh(model_parallelism).shape["data"]
     if batch_size % shards:
@@ -284,6 +271,7 @@ def _subtasks(task: str | Sequence[str], split: str) -> list[str]:
 
     names = []
     for name in checks.several(task):
+        checks.names(task=name)
         provider = tasks.get_task(name)
         tasks.check_split(name, split)
         names += [part.name for part in getattr(provider, "tasks", [provider])]
@@ -304,6 +292,32 @@ def _batch(examples: Sequence[Any], batch_size: int, buckets: Any) -> sweep.Task
     buckets = None if buckets is None else checks.several(buckets)
     batches = batching.make_batches(inputs, batch_size=batch_size, buckets=buckets)
     return sweep.TaskData(examples, batches)
+
+
+# What all points of a folder share, besides tasks, data and models.
+_SHARED = (
+    "split",
+    "num_examples",
+    "dtype",
+    "top_k",
+    "top_p",
+    "input_length",
+    "max_decode_length",
+    "batch_size",
+)
+
+
+def _fingerprint(
+    settings: Mapping[str, Any], examples: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """What tells this experiment from another in the same folder."""
+    return {
+        "tasks": list(examples),
+        "examples": _digest_texts(examples),
+        "target": _digest_model(settings["target"]),
+        "drafter": _digest_model(settings["drafter"]),
+        **{name: settings[name] for name in _SHARED},
+    }
 
 
 def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:

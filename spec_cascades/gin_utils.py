@@ -141,15 +141,16 @@ def check_bound(name: str, *, flags: Sequence[str] = (), given: Sequence[str] = 
         given: arguments that the caller has a value for.
     """
     values = bound(name)
-    missing = [
+    required = [
         parameter.name
         for parameter in inspect.signature(_plain[name]).parameters.values()
-        if parameter.kind is not parameter.VAR_KEYWORD
-        and any(
-            values.get(parameter.name, parameter.default) is nothing
-            for nothing in (parameter.empty, gin.REQUIRED)
-        )
-        and parameter.name not in given
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    required += [key for key, value in values.items() if value is gin.REQUIRED]
+    missing = [
+        key
+        for key in dict.fromkeys(required)
+        if key not in given and values.get(key) in (None, gin.REQUIRED)
     ]
     if missing:
         have = "has" if len(missing) == 1 else "have"
