@@ -85,6 +85,8 @@ class T5Config:
             always.
         relative_attention_num_buckets: rows of the relative position table.
         relative_attention_max_distance: distance from which all share one bucket.
+        shared_relative_bias: whether the layers of a stack share one relative position table; False
+            gives each layer its own (umT5, and T5X's `scalable_t5`).
     """
 
     vocab_size: int
@@ -100,6 +102,7 @@ class T5Config:
     dtype: str = "float32"
     relative_attention_num_buckets: int = 32
     relative_attention_max_distance: int = 128
+    shared_relative_bias: bool = True
 
     def __post_init__(self):
         # Configurations read from JSON or gin bring lists; the config must stay hashable.
@@ -376,7 +379,7 @@ class Embedding(nn.Module):
 
 
 class RelativeBias(nn.Module):
-    """A learned score per head and relative position, shared by the layers of a stack."""
+    """A learned score per head and relative position."""
 
     config: T5Config
     bidirectional: bool
@@ -518,6 +521,8 @@ class EncoderLayer(nn.Module):
         self.pre_mlp_layer_norm = RMSNorm(cfg.dtype)
         self.mlp = Mlp(cfg)
         self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
+        if not cfg.shared_relative_bias:
+            self.relpos_bias = RelativeBias(cfg, bidirectional=True)
 
     def __call__(self, x: jax.Array, bias: jax.Array, deterministic: bool) -> jax.Array:
         """Maps `x` [batch, length, emb_dim]; `bias` is [1 or batch, heads, length, length]."""
@@ -545,6 +550,8 @@ class DecoderLayer(nn.Module):
         self.pre_mlp_layer_norm = RMSNorm(cfg.dtype)
         self.mlp = Mlp(cfg)
         self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
+        if not cfg.shared_relative_bias:
+            self.relpos_bias = RelativeBias(cfg, bidirectional=False)
 
     def __call__(
         self,
@@ -589,6 +596,13 @@ class DecoderLayer(nn.Module):
         return constrain(x, "batch", "length", "embed"), (keys, values)
 
 
+def _biases(stack, compute: Callable[[RelativeBias], jax.Array]) -> list[jax.Array]:
+    """The relative bias of each layer of a stack: one array for all where they share the table."""
+    if stack.config.shared_relative_bias:
+        return [compute(stack.relpos_bias)] * len(stack.layers)
+    return [compute(layer.relpos_bias) for layer in stack.layers]
+
+
 class Encoder(nn.Module):
     """The encoder stack."""
 
@@ -597,7 +611,8 @@ class Encoder(nn.Module):
     def setup(self):
         """Declares the submodules and parameters."""
         cfg = self.config
-        self.relpos_bias = RelativeBias(cfg, bidirectional=True)
+        if cfg.shared_relative_bias:
+            self.relpos_bias = RelativeBias(cfg, bidirectional=True)
         self.layers = [EncoderLayer(cfg) for _ in range(cfg.num_encoder_layers)]
         self.encoder_norm = RMSNorm(cfg.dtype)
         self.embedding_dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
@@ -615,8 +630,9 @@ class Encoder(nn.Module):
             [batch, length, emb_dim].
         """
         x = self.embedding_dropout(x, deterministic)
-        bias = self.relpos_bias.full(x.shape[1]) + cross_bias
-        for layer in self.layers:
+        length = x.shape[1]
+        biases = _biases(self, lambda relative: relative.full(length) + cross_bias)
+        for layer, bias in zip(self.layers, biases, strict=True):
             x = layer(x, bias, deterministic)
         return self.output_dropout(self.encoder_norm(x), deterministic)
 
@@ -629,7 +645,8 @@ class Decoder(nn.Module):
     def setup(self):
         """Declares the submodules and parameters."""
         cfg = self.config
-        self.relpos_bias = RelativeBias(cfg, bidirectional=False)
+        if cfg.shared_relative_bias:
+            self.relpos_bias = RelativeBias(cfg, bidirectional=False)
         self.layers = [DecoderLayer(cfg) for _ in range(cfg.num_decoder_layers)]
         self.decoder_norm = RMSNorm(cfg.dtype)
         self.embedding_dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
@@ -644,22 +661,24 @@ class Decoder(nn.Module):
     def whole(self, x, cross, cross_bias, deterministic: bool) -> jax.Array:
         """Runs whole sequences [batch, length, emb_dim], causally."""
         x = self.embedding_dropout(x, deterministic)
-        bias = self.relpos_bias.full(x.shape[1])
-        for layer, cross_layer in zip(self.layers, cross, strict=True):
+        length = x.shape[1]
+        biases = _biases(self, lambda relative: relative.full(length))
+        for layer, bias, cross_layer in zip(self.layers, biases, cross, strict=True):
             x, _ = layer(x, bias, cross_layer, cross_bias, deterministic=deterministic)
         return self.output_dropout(self.decoder_norm(x), deterministic)
 
     def extend(self, x: jax.Array, cache: T5Cache, start: jax.Array) -> tuple[jax.Array, T5Cache]:
         """Runs new tokens [batch, k, emb_dim] from `start` on and writes them to the cache."""
         max_length = cache.self_keys[0].shape[cache.layout.axes.index("length")]
-        bias = self.relpos_bias.rows(start, x.shape[1], max_length)
+        num_queries = x.shape[1]
+        biases = _biases(self, lambda relative: relative.rows(start, num_queries, max_length))
         cross_bias = cache.cross_bias[:, None, None, :]
         keys, values = [], []
         for i, layer in enumerate(self.layers):
             cross = cache.cross_keys[i], cache.cross_values[i]
             cached = cache.self_keys[i], cache.self_values[i]
             x, (layer_keys, layer_values) = layer(
-                x, bias, cross, cross_bias, cached, start, cache.layout
+                x, biases[i], cross, cross_bias, cached, start, cache.layout
             )
             keys.append(layer_keys)
             values.append(layer_values)

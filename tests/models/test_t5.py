@@ -247,6 +247,47 @@ def test_relative_bias_follows_the_bucket_of_every_distance(bidirectional):
         assert [int(buckets[d]) for d in (15, 16, 31, 32, 63, 64)] == [9, 10, 11, 12, 13, 14]
 
 
+def _give_each_layer_its_table(params, tables):
+    """The parameters with `tables(stack, i, shared table)` in each layer instead of one a stack."""
+    params = dict(params)
+    for stack in ("encoder", "decoder"):
+        layers = dict(params[stack])
+        shared = layers.pop("relpos_bias")["rel_embedding"]
+        for i in range(sum(name.startswith("layers_") for name in layers)):
+            bias = {"rel_embedding": tables(stack, i, shared)}
+            layers[f"layers_{i}"] = layers[f"layers_{i}"] | {"relpos_bias": bias}
+        params[stack] = layers
+    return params
+
+
+def test_a_table_per_layer_equals_a_shared_one_where_all_are_equal():
+    model, params, inputs, decoder_inputs, expected = golden("t5_1_1")
+    model = T5(dataclasses.replace(model.config, shared_relative_bias=False))
+    params = _give_each_layer_its_table(params, lambda stack, i, shared: shared)
+    assert jax.tree.structure(params) == jax.tree.structure(model.logical_axes(), is_leaf=_is_axes)
+    logits = apply(model, params, inputs, decoder_inputs)
+    np.testing.assert_allclose(logits, expected, atol=TOLERANCE)
+
+
+def test_each_layer_uses_its_own_table():
+    """Another table in any one layer gives other logits, and the steps follow the full pass."""
+    model, params, inputs, decoder_inputs, expected = golden("t5_1_1")
+    model = T5(dataclasses.replace(model.config, shared_relative_bias=False))
+    seen = [expected]
+    for place in (("encoder", 0), ("encoder", 1), ("decoder", 0), ("decoder", 1)):
+        own = _give_each_layer_its_table(
+            params, lambda stack, i, x, here=place: -x if (stack, i) == here else x
+        )
+        logits = apply(model, own, inputs, decoder_inputs)
+        assert all(np.abs(logits - other).max() > 1e-2 for other in seen)
+        seen.append(logits)
+        cache = prefill(model, own, inputs, decoder_inputs.shape[1])
+        for at in range(0, decoder_inputs.shape[1], 4):
+            tokens, start = decoder_inputs[:, at : at + 4], np.full(len(inputs), at, np.int32)
+            steps, cache = extend(model, own, cache, tokens, start)
+            np.testing.assert_allclose(steps, logits[:, at : at + 4], atol=TOLERANCE)
+
+
 def test_prefill_computes_no_logits():
     model, params = tiny()
     jaxpr = jax.make_jaxpr(lambda p, x: model.prefill(p, x, 9))(params, jnp.ones((5, 7), int))
@@ -284,8 +325,12 @@ def test_wrong_settings_are_named(make, message):
         make()
 
 
+def _is_axes(x):
+    return isinstance(x, tuple)
+
+
 def _axes(model):
-    return jax.tree.map(list, model.logical_axes(), is_leaf=lambda x: isinstance(x, tuple))
+    return jax.tree.map(list, model.logical_axes(), is_leaf=_is_axes)
 
 
 def _names(model):
