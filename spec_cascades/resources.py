@@ -23,9 +23,17 @@ def gin_search_paths() -> list[str]:
 
 
 def gin_files() -> list[str]:
-    """Shipped gin files, by the shortest name that finds them."""
-    return sorted(
-        str(path.relative_to(root() / folder))
+    """Shipped gin files, by the shortest name that finds them.
+
+    Without those of `gin/t5x`, which T5X's scripts read.
+    """
+    found = (
+        path.relative_to(root() / folder)
         for folder in _FOLDERS
         for path in (root() / folder).rglob("*.gin")
     )
+    return sorted(str(path) for path in found if path.parts[0] != "t5x")
+
+
+if __name__ == "__main__":  # for scripts that take gin files by path, such as T5X's
+    print(root() / "gin")
