@@ -10,10 +10,12 @@ devices, the last, smaller batch): slower, never an error.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import jax
 import numpy as np
+from flax.linen import partitioning as nn_partitioning
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 LOGICAL_RULES: Mapping[str, str | None] = {
@@ -54,7 +56,10 @@ def make_mesh(model_parallelism: int = 1, devices: Sequence[jax.Device] | None =
 
 
 def partition_spec(
-    axes: Sequence[str | None], shape: Sequence[int], mesh_shape: Mapping[str, int]
+    axes: Sequence[str | None],
+    shape: Sequence[int],
+    mesh_shape: Mapping[str, int],
+    rules: Iterable[tuple[str, str | tuple[str, ...] | None]] = tuple(LOGICAL_RULES.items()),
 ) -> PartitionSpec:
     """Translates logical axes into mesh axes for an array of this shape.
 
@@ -62,6 +67,8 @@ def partition_spec(
         axes: one logical axis name (or None) per dimension.
         shape: the array's shape.
         mesh_shape: mesh axis name -> number of devices along it.
+        rules: (logical axis, mesh axis or axes) in the order of precedence, as T5X has them; each
+            mesh axis is used once.
 
     Returns:
         A `PartitionSpec` with one entry per dimension; None where the dimension is replicated.
@@ -75,11 +82,18 @@ def partition_spec(
     unknown = [name for name in axes if name is not None and name not in LOGICAL_RULES]
     if unknown:
         raise ValueError(f"no rule for logical axes {unknown}; known: {sorted(LOGICAL_RULES)}")
-    entries = []
-    for name, size in zip(axes, shape, strict=True):
-        mesh_axis = LOGICAL_RULES[name] if name is not None else None
-        divides = mesh_axis in mesh_shape and size % mesh_shape[mesh_axis] == 0
-        entries.append(mesh_axis if divides and mesh_axis not in entries else None)
+    entries: list[str | tuple[str, ...] | None] = [None] * len(axes)
+    free = set(mesh_shape)
+    for name, mesh_axes in rules:
+        parts = (mesh_axes,) if isinstance(mesh_axes, str) else tuple(mesh_axes or ())
+        if not parts or not free.issuperset(parts):
+            continue
+        devices = math.prod(mesh_shape[part] for part in parts)
+        for i, size in enumerate(shape):
+            if axes[i] == name and entries[i] is None and size % devices == 0:
+                entries[i] = mesh_axes
+                free -= set(parts)
+                break
     return PartitionSpec(*entries)
 
 
@@ -128,9 +142,11 @@ def constrain(x: jax.Array, *axes: str | None) -> jax.Array:
 
     Without such a mesh it returns `x` as it is, and so do the model's functions that call it: they
     are written once, for one device and for many. (Only axes left to the compiler are constrained:
-    inside `shard_map` it does nothing.)
+    inside `shard_map` it does nothing.) Rules set by `flax.linen.partitioning.axis_rules`, which
+    T5X's partitioner does, take the place of `LOGICAL_RULES`.
     """
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty or any(kind != AxisType.Auto for kind in mesh.axis_types):
         return x
-    return jax.lax.with_sharding_constraint(x, partition_spec(axes, x.shape, mesh.shape))
+    rules = nn_partitioning.get_axis_rules() or tuple(LOGICAL_RULES.items())
+    return jax.lax.with_sharding_constraint(x, partition_spec(axes, x.shape, mesh.shape, rules))

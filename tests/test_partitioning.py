@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax.linen import partitioning as nn_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
 from spec_cascades import partitioning
@@ -68,9 +69,26 @@ def test_sizes_that_do_not_divide_are_replicated():
     assert spec == PartitionSpec(None, None)
 
 
-def test_a_mesh_axis_is_used_once():
+def test_a_mesh_axis_is_used_once_by_the_first_rule():
     spec = partitioning.partition_spec(("heads", "mlp"), (8, 8), {"data": 2, "model": 4})
-    assert spec == PartitionSpec("model", None)
+    assert spec == PartitionSpec(None, "model")
+    lengths = partitioning.partition_spec(
+        ("length", "length"), (4, 4), {"data": 2}, [("length", "data")]
+    )
+    assert lengths == PartitionSpec("data", None)
+
+
+def test_rules_set_for_flax_take_the_place_of_the_standard_ones():
+    devices = np.reshape(jax.devices(), (2, 2, 2))
+    mesh = jax.sharding.Mesh(devices, ("replica", "data", "model"))
+    rules = (("batch", ("replica", "data")), ("embed", "model"), ("mlp", "model"))
+
+    @jax.jit
+    def layout(x):
+        return partitioning.constrain(x, "batch", "embed")
+
+    with jax.set_mesh(mesh), nn_partitioning.axis_rules(rules):
+        assert layout(jnp.ones((8, 6))).sharding.spec == PartitionSpec(("replica", "data"), "model")
 
 
 def test_wrong_axes_are_named():
