@@ -4,15 +4,13 @@ python t5x_tiny.py FOLDER    writes FOLDER/{target,draft}_{t5,scalable}_{legacy,
 """
 
 import functools
-import pathlib
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import seqio
 import tensorflow as tf
-from t5x import checkpoints, decoding, models, partitioning, utils
+from t5x import decoding, models, partitioning, utils
 from t5x.examples.scalable_t5 import network as scalable
 from t5x.examples.t5 import network
 
@@ -75,26 +73,6 @@ def batch(size: int = 10) -> dict[str, jax.Array]:
     return {name: jnp.asarray(array) for name, array in next(data.as_numpy_iterator()).items()}
 
 
-def write_checkpoints(folder: pathlib.Path) -> None:
-    """Writes every kind of checkpoint, by T5X."""
-    for scanned in (False, True):
-        for seed, which in enumerate(SIZES):
-            start = initializer(reference_model(which, scanned), partitioner())
-            state = start.from_scratch(jax.random.PRNGKey(seed)).replace_step(jnp.array(STEP))
-            stem = f"{which}_{'scalable' if scanned else 't5'}"
-            legacy, orbax = (folder / f"{stem}_{kind}" for kind in ("legacy", "orbax"))
-            checkpoints.Checkpointer(
-                start.global_train_state_shape, partitioner(), str(legacy)
-            ).save(state)
-            orbax.mkdir(parents=True)
-            manager = checkpoints.OrbaxCheckpointManagerInterface(
-                str(orbax), state, partitioner(), save_dtype=jnp.float32
-            )
-            manager.save(state)
-            manager.wait_until_finished()
-            manager.close()
-
-
 def _dataset(split, shuffle_files=False, seed=None):
     del shuffle_files, seed
     rng = np.random.default_rng(["train", "test"].index(split))
@@ -133,6 +111,3 @@ for name, metrics in ((TASK, [same_length, likelihood]), (f"{TASK}_aux", [accept
         output_features={"inputs": FEATURE, "targets": FEATURE},
         metric_fns=metrics,
     )
-
-if __name__ == "__main__":
-    write_checkpoints(pathlib.Path(sys.argv[1]))
