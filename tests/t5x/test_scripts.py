@@ -120,7 +120,7 @@ def test_greedy_speculation_writes_what_t5x_writes(runs, greedy, stored, target,
         "infer",
         stored(*target),
         stored(*draft),
-        "--gin.infer_script.infer.mode='predict'",
+        "--gin.infer.mode='predict'",
         *flags,
         devices=devices,
     )
