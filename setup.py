@@ -50,7 +50,8 @@ setuptools.setup(
         "peers": ["torch", "transformers>=5"],
         "tpu": ["jax[tpu]"],
         "cuda": ["jax[cuda12]"],
-        "t5x": ["t5x @ git+https://github.com/google-research/t5x"],
+        # T5X imports tensorboard without declaring it.
+        "t5x": ["t5x @ git+https://github.com/google-research/t5x", "tensorboard"],
     },
     classifiers=[
         "License :: OSI Approved :: Apache Software License",
