@@ -80,9 +80,9 @@ def test_there_are_files_for_every_family():
 
 
 def test_a_rules_parameters_can_be_set(parse):
-    lossy = ["RULE = @rules.get()", "rules.get.name = 'lossy'", "rules.get.beta = 0.9"]
+    lossy = ["RULE = @rules.get()", "rules.get.name = 'lossy'", "rules.get.beta = 'normalised'"]
     made = parse(MODELS[0], *BYTES, *lossy).get_configurable("SpeculativeCascadeModel")()
-    assert dict(made._rule.settings) == {"beta": 0.9}
+    assert dict(made._rule.settings) == {"beta": "normalised"}
 
 
 def test_a_missing_binding_names_itself(parse):
