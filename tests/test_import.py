@@ -1,5 +1,6 @@
 """What importing the library brings along."""
 
+import importlib
 import subprocess
 import sys
 
@@ -38,3 +39,11 @@ def test_submodules_are_found_by_attribute():
     assert "decoding" in dir(spec_cascades)
     with pytest.raises(AttributeError, match="'spec_cascades' has no attribute 'rulez'"):
         _ = spec_cascades.rulez
+
+
+def test_t5x_is_asked_for_where_it_is_missing(monkeypatch):
+    for name in ("t5x", "t5x.utils"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "spec_cascades.t5x", raising=False)
+    with pytest.raises(ModuleNotFoundError, match="needs T5X, which does not .*: see docs/t5x.md"):
+        importlib.import_module("spec_cascades.t5x")

@@ -12,6 +12,7 @@ import flax
 import jax
 import orbax.checkpoint as ocp
 from etils import epath
+from flax.linen import partitioning as nn_partitioning
 from flax.traverse_util import flatten_dict, unflatten_dict
 from t5x import checkpoints
 
@@ -78,15 +79,28 @@ def _hint(found: Mapping[Path, Any], expected: Mapping[Path, Any]) -> str:
     return f"; T5Config.shared_relative_bias = {table not in found} is what the checkpoint has"
 
 
-def stored_axes(key: Path, rank: int, axes: Mapping[Path, Any]) -> tuple[str, ...]:
-    """Logical axes of a stored parameter.
+def stored_axes(
+    stored: Mapping[Path, jax.ShapeDtypeStruct], axes: Mapping[Path, Any]
+) -> dict[str, Any]:
+    """Logical axes of the parameters in a checkpoint, as T5X's (nested) `params_axes` has them.
 
     Args:
-        key: its path in the checkpoint.
-        rank: its number of dimensions.
+        stored: from `stored_shapes`.
         axes: logical axes of the model's parameters.
     """
-    stacked = len(key) > 1 and key[0] == key[1]
+    return unflatten_dict(
+        {
+            (*key[:-1], f"{key[-1]}_axes"): nn_partitioning.AxisMetadata(
+                _names(key, len(array.shape), axes)
+            )
+            for key, array in stored.items()
+        }
+    )
+
+
+def _names(key: Path, rank: int, axes: Mapping[Path, Any]) -> tuple[str, ...]:
+    """Logical axes of one stored parameter of so many dimensions."""
+    stacked = key[0] == key[1]
     names = list(axes[(key[0], "layers_0", *key[2:]) if stacked else key])
     if len(names) + stacked < rank:  # heads and head size are dimensions of their own
         place = names.index("joined_kv")

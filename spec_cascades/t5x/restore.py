@@ -111,16 +111,7 @@ class CompositeCheckpointManager:
         axes = layout.flatten(nn_partitioning.get_axis_names(state.params_axes))
         as_stored = state.replace(
             params=flax.core.freeze(unflatten_dict(stored)),
-            params_axes=flax.core.freeze(
-                unflatten_dict(
-                    {
-                        (*key[:-1], f"{key[-1]}_axes"): nn_partitioning.AxisMetadata(
-                            layout.stored_axes(key, len(array.shape), axes)
-                        )
-                        for key, array in stored.items()
-                    }
-                )
-            ),
+            params_axes=flax.core.freeze(layout.stored_axes(stored, axes)),
         )
         restored = self._read(path, as_stored)
         specs = layout.flatten(self._partitioner.get_mesh_axes(state).params)
