@@ -1,0 +1,150 @@
+"""The vocabulary of a Hugging Face folder, as a seqio vocabulary, and back."""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import functools
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+import tempfile
+from typing import Any
+
+SENTENCEPIECE = "spiece.model"
+TOKENIZER = "tokenizer.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+_SENTINEL = re.compile(r"▁?<extra_id_\d+>")
+_BYTE_CLASS = "ByT5Tokenizer"
+# What a sentencepiece model says of a piece (ModelProto.SentencePiece.Type).
+_NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
+
+
+def read(path: pathlib.Path):
+    """The vocabulary of a folder; None if it has none.
+
+    Raises:
+        ValueError: a tokenizer of another kind than SentencePiece's unigram model or bytes.
+    """
+    from spec_cascades.tasks import vocabularies
+
+    settings = _settings(path)
+    if settings.get("tokenizer_class") == _BYTE_CLASS:
+        return vocabularies.load("byte", extra_ids=settings.get("extra_ids", 125))
+    if (path / SENTENCEPIECE).is_file():
+        file = path / SENTENCEPIECE
+        return vocabularies.load(file, extra_ids=_num_sentinels(settings, vocabularies.load(file)))
+    if (path / TOKENIZER).is_file():
+        model, sentinels = sentencepiece_model(path / TOKENIZER)
+        return vocabularies.load(_keep(model), extra_ids=sentinels)
+    return None
+
+
+def _settings(path: pathlib.Path) -> dict[str, Any]:
+    from spec_cascades.checkpoints import huggingface
+
+    settings = {}
+    for name in ("config.json", TOKENIZER_CONFIG):
+        if (path / name).is_file():
+            settings |= huggingface.read_json(path / name)
+    return settings
+
+
+def _num_sentinels(settings: dict[str, Any], vocabulary) -> int:
+    """Sentinels behind the pieces of the file: T5's 100, unless something else is said."""
+    from spec_cascades.tasks import vocabularies
+
+    if any(_SENTINEL.fullmatch(piece) for piece in vocabularies.pieces(vocabulary)):
+        return 0  # mT5's are pieces of the file.
+    if "extra_ids" in settings:
+        return int(settings["extra_ids"])
+    # Beyond the embedding table there is no sentinel.
+    room = settings.get("vocab_size", 0) - vocabulary.vocab_size
+    return 100 if room >= 100 else 0
+
+
+def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
+    """The SentencePiece model that a `tokenizer.json` was made from, and its number of sentinels.
+
+    Raises:
+        ValueError: not a unigram model.
+    """
+    from sentencepiece import sentencepiece_model_pb2
+
+    from spec_cascades.checkpoints import huggingface
+
+    content = huggingface.read_json(file)
+    model = content.get("model") or {}
+    if not isinstance(model.get("vocab"), list) or model.get("type", "Unigram") != "Unigram":
+        kind = model.get("type", "unknown")
+        raise ValueError(
+            f"{file} has a tokenizer of the kind {kind}; SentencePiece unigram is wanted"
+        )
+    special = {x["content"] for x in content.get("added_tokens", []) if x.get("special")}
+    proto = sentencepiece_model_pb2.ModelProto()
+    # Sentinels are the last pieces, or tokens added behind them.
+    names = [piece for piece, _ in model["vocab"]]
+    count = sum(not _SENTINEL.fullmatch(piece) for piece in names)
+    if any(_SENTINEL.fullmatch(piece) for piece in names[:count]):
+        raise ValueError(f"{file} has sentinels in the midst of its pieces")
+    sentinels = set(names[count:]) | set(filter(_SENTINEL.fullmatch, special))
+    for i, (piece, score) in enumerate(model["vocab"][:count]):
+        kind = _UNKNOWN if i == model.get("unk_id") else _CONTROL if piece in special else _NORMAL
+        if (
+            kind == _NORMAL
+            and model.get("byte_fallback")
+            and re.fullmatch("<0x[0-9A-F]{2}>", piece)
+        ):
+            kind = _BYTE
+        proto.pieces.add(piece=piece, score=score, type=kind)
+    trainer = proto.trainer_spec
+    trainer.model_type, trainer.vocab_size = 1, len(proto.pieces)
+    trainer.pad_id, trainer.eos_id, trainer.unk_id, trainer.bos_id = 0, 1, model["unk_id"], -1
+    trainer.pad_piece, trainer.eos_piece = proto.pieces[0].piece, proto.pieces[1].piece
+    trainer.unk_piece = proto.pieces[model["unk_id"]].piece
+    trainer.byte_fallback = bool(model.get("byte_fallback"))
+    normalizer = proto.normalizer_spec
+    normalizer.add_dummy_prefix = normalizer.escape_whitespaces = True
+    normalizer.remove_extra_whitespaces = True
+    normalizer.precompiled_charsmap = _charsmap(content.get("normalizer"))
+    return proto.SerializeToString(), len(sentinels)
+
+
+def _charsmap(normalizer: dict[str, Any] | None) -> bytes:
+    for step in (normalizer or {}).get("normalizers", [normalizer or {}]):
+        if step.get("type") == "Precompiled":
+            return base64.b64decode(step["precompiled_charsmap"])
+    return b""
+
+
+@functools.cache
+def _scratch() -> pathlib.Path:
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="spec_cascades_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _keep(model: bytes) -> pathlib.Path:
+    """Writes a SentencePiece model where it stays as long as the process: seqio wants a file."""
+    file = _scratch() / f"{hashlib.sha256(model).hexdigest()[:16]}.model"
+    file.write_bytes(model)
+    return file
+
+
+def write(vocabulary, path: pathlib.Path) -> None:
+    """Writes the files from which transformers makes its tokenizer."""
+    import seqio
+
+    from spec_cascades.tasks import vocabularies
+
+    special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    settings = {"extra_ids": vocabulary.extra_ids, **special}
+    if isinstance(vocabulary, seqio.ByteVocabulary):
+        settings["tokenizer_class"] = _BYTE_CLASS
+    else:
+        settings["tokenizer_class"] = "T5Tokenizer"
+        (path / SENTENCEPIECE).write_bytes(vocabularies.model_bytes(vocabulary))
+    text = json.dumps(settings, indent=2) + "\n"
+    (path / TOKENIZER_CONFIG).write_text(text, encoding="utf-8")
