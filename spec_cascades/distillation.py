@@ -182,16 +182,18 @@ class DistillRun(training.Run):
     """Settings of `distill`: `training.Run`'s, of the drafter, and a few of its own.
 
     Attributes:
-        target: the target's model folder.
+        target: the target; see `checkpoints.load`.
         divergence: "forward_kl", "reverse_kl", "jsd" or "total_variation".
         on_policy: share of the batches whose targets the drafter writes, 0 to 1.
         on_policy_temperature: at which it writes.
+        vocabulary: of a target that carries none.
     """
 
     target: str
     divergence: str = "forward_kl"
     on_policy: float = 0.0
     on_policy_temperature: float = 1.0
+    vocabulary: str | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -215,7 +217,9 @@ def distill(run: DistillRun) -> pathlib.Path:
     """
     run.check_task()
     vocabulary = run.data().vocabulary
-    teacher = checkpoints.load(run.target, mesh=run.mesh())
+    teacher = checkpoints.load(
+        run.target, dtype="float32", mesh=run.mesh(), vocabulary=run.vocabulary
+    )
     drafter = T5(run.config)
     checkpoints.check_pair(
         teacher, checkpoints.Loaded(drafter, None, vocabulary, pathlib.Path(run.output_dir))

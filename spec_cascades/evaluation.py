@@ -18,7 +18,6 @@ import dataclasses
 import hashlib
 import inspect
 import logging
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +61,7 @@ def evaluate(
     max_decode_length: int = 128,
     dtype: str = "float32",
     model_parallelism: int = 1,
+    vocabulary: str | None = None,
     latency_batches: int = 2,
     examples_shown: int = 4,
     provenance: report.Provenance | None = None,
@@ -73,8 +73,8 @@ def evaluate(
 
     Args:
         task: a SeqIO task or mixture, or several; a mixture stands for each of its tasks.
-        target: folder of the large model, or `demo/target`.
-        drafter: folder of the small model, or `demo/drafter`; or `prompt_lookup`, which drafts
+        target: the large model, or `demo/target`; see `checkpoints.load`.
+        drafter: the small model, or `demo/drafter`; or `prompt_lookup`, which drafts
             n-grams of the input, without a second model.
         output_dir: folder for everything written; `output/<task>` if None.
         methods: names, or mappings with a `name` and options: see `methods.parse`. By default
@@ -93,6 +93,7 @@ def evaluate(
         max_decode_length: most tokens of an output, EOS included.
         dtype: of the parameters in memory.
         model_parallelism: devices that share one copy of the models.
+        vocabulary: of checkpoints that carry none; see `checkpoints.load`.
         latency_batches: batches of each point on which the target is timed beside it.
         examples_shown: examples whose tokens the report shows, coloured by origin.
         provenance: how this was started, for the report and config.gin.
@@ -119,7 +120,11 @@ def evaluate(
         _logger.info("%d points in %s, %d of them finished", len(points), output_dir, finished)
         if todo:
             models = sweep.load_models(
-                target, drafter, dtype=dtype, model_parallelism=model_parallelism
+                target,
+                drafter,
+                dtype=dtype,
+                model_parallelism=model_parallelism,
+                vocabulary=vocabulary,
             )
             config = decoding.DecodeConfig(
                 max_decode_length=max_decode_length,
@@ -200,7 +205,8 @@ def check(**settings: Any) -> Checked:
     checks.names(**{name: given[name] for name in _NAMES if given.get(name) is not None})
     _check_batch(given["batch_size"], given["model_parallelism"])
     names = _subtasks(given["task"], given["split"]) if "task" in given else []
-    sweep.check_vocabularies(given.get("target"), given.get("drafter"), names)
+    models = given.get("target"), given.get("drafter")
+    sweep.check_vocabularies(*models, names, given["vocabulary"])
     return Checked(chosen, axes, names)
 
 
@@ -328,14 +334,20 @@ def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _digest_model(folder: str) -> str:
-    """A short digest of a model folder: its description, and names, sizes, heads of its files."""
-    if folder == methods.PROMPT_LOOKUP:
-        return folder
-    path = pathlib.Path(checkpoints.resolve(folder))
-    digest = hashlib.sha256((path / "model.json").read_bytes())
-    for file in sorted(p for p in (path / "params").rglob("*") if p.is_file()):
+def _digest_model(path: str) -> str:
+    """A short digest of a checkpoint: names, sizes and heads of its files.
+
+    Of `gs://` paths the name has to do: thousands of small files stand for a model there.
+    """
+    if path == methods.PROMPT_LOOKUP:
+        return path
+    place = checkpoints.resolve(path)
+    if "://" in str(place):
+        return hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    digest = hashlib.sha256()
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+    for file in files:
         with open(file, "rb") as content:
             head = content.read(4096)
-        digest.update(f"{file.relative_to(path)} {file.stat().st_size} ".encode() + head)
+        digest.update(f"{file.relative_to(place)} {file.stat().st_size} ".encode() + head)
     return digest.hexdigest()[:16]

@@ -63,20 +63,22 @@ class Generator:
         top_p: float = 1.0,
         seed: int = 0,
         max_decode_length: int = 128,
+        vocabulary: str | None = None,
     ):
         """Checks all settings, then loads the models.
 
         Args:
             method: as `methods.parse` reads it; the first value that it sweeps is used, and a
                 rule's default alpha if it names none.
-            target: folder of the large model.
-            drafter: folder of the small model, or `prompt_lookup`.
+            target: the large model; see `checkpoints.load`.
+            drafter: the small model, or `prompt_lookup`.
             gamma: tokens a block.
             temperature: of sampling; 0 is greedy.
             top_k: sample among so many tokens; 0 for all.
             top_p: sample within this probability; 1 for all.
             seed: of sampling.
             max_decode_length: most tokens of an answer.
+            vocabulary: of checkpoints that carry none.
 
         Raises:
             ValueError: a setting is wrong, or the models do not go together.
@@ -91,7 +93,7 @@ class Generator:
             raise ValueError(f"{self.method.name} is greedy: temperature must be 0")
         self.value = self._value(method)
         self.gamma, self.temperature, self.seed = gamma, temperature, seed
-        self.models = sweep.load_models(target, drafter)
+        self.models = sweep.load_models(target, drafter, vocabulary=vocabulary)
         vocabulary = self.models.vocabulary
         config = decoding.DecodeConfig(
             max_decode_length=max_decode_length,

@@ -1,4 +1,4 @@
-"""The command line: `spec-cascades evaluate | generate | rules | train | distill`.
+"""The command line, `spec-cascades COMMAND`; `spec-cascades --help` lists the commands.
 
 Also `python -m spec_cascades.main`. Errors are one line, `error: ...`, with exit code 2.
 """

@@ -115,23 +115,29 @@ class Models:
         return self.target.vocabulary
 
 
-def check_vocabularies(target: str | None, drafter: str | None, names: Sequence[str] = ()) -> None:
+def check_vocabularies(
+    target: str | None,
+    drafter: str | None,
+    names: Sequence[str] = (),
+    vocabulary: str | None = None,
+) -> None:
     """Checks that models and tasks mean the same by each id; no parameters are read.
 
     Args:
-        target: a model folder, or None.
-        drafter: a model folder, or None, or `prompt_lookup`.
+        target: a checkpoint, or None.
+        drafter: a checkpoint, or None, or `prompt_lookup`.
         names: tasks.
+        vocabulary: of checkpoints that carry none.
 
     Raises:
-        FileNotFoundError: no model folder there.
+        FileNotFoundError: no checkpoint there.
         ValueError: a broken description, or two different vocabularies.
     """
     from spec_cascades import tasks
 
     folders = {"target": target, "drafter": drafter}
     spoken = {
-        f"the {who} ({folder})": model_vocabulary(folder)
+        f"the {who} ({folder})": checkpoints.read_vocabulary(folder, vocabulary)
         for who, folder in folders.items()
         if folder not in (None, methods.PROMPT_LOOKUP)
     }
@@ -145,31 +151,33 @@ def check_vocabularies(target: str | None, drafter: str | None, names: Sequence[
             raise ValueError(f"{other} and {reference} have different vocabularies: {difference}")
 
 
-def model_vocabulary(folder: str) -> Any:
-    """The vocabulary of a model folder; its parameters are not read."""
-    return checkpoints.folder.read_description(checkpoints.resolve(folder))[1]
-
-
 def load_models(
-    target: str, drafter: str, *, dtype: str = "float32", model_parallelism: int = 1
+    target: str,
+    drafter: str,
+    *,
+    dtype: str = "float32",
+    model_parallelism: int = 1,
+    vocabulary: str | None = None,
 ) -> Models:
-    """Loads target and drafter.
+    """Loads target and drafter; see `checkpoints.load` for what their paths may be.
 
     Prompt look-up needs no second model: the target stands in for the unused one.
 
     Raises:
-        FileNotFoundError: no model folder there.
+        FileNotFoundError: no checkpoint there.
         ValueError: a checkpoint that does not fit its model, or two different vocabularies.
     """
-    check_vocabularies(target, drafter)
+    check_vocabularies(target, drafter, vocabulary=vocabulary)
     mesh = partitioning.make_mesh(model_parallelism)
+
+    def load(path: str) -> checkpoints.Loaded:
+        where = mesh if mesh.size > 1 else None
+        return checkpoints.load(path, dtype=dtype, mesh=where, vocabulary=vocabulary)
+
     if drafter == methods.PROMPT_LOOKUP:
-        loaded = checkpoints.load(target, dtype=dtype, mesh=mesh if mesh.size > 1 else None)
+        loaded = load(target)
         return Models(loaded, loaded, mesh)
-    pair = [
-        checkpoints.load(path, dtype=dtype, mesh=mesh if mesh.size > 1 else None)
-        for path in (target, drafter)
-    ]
+    pair = [load(target), load(drafter)]
     checkpoints.check_pair(*pair)
     return Models(*pair, mesh)
 

@@ -59,7 +59,7 @@ def assert_one_line(capsys, message):
         (["--gin_file=demoo.gin"], "did you mean 'demo.gin'?"),
         (["--test_file=/nowhere.jsonl"], "no file '/nowhere.jsonl'"),
         (["--input_field=question"], "data.jsonl:1: no field 'question'"),
-        (["--target=/nowhere"], "no model folder at /nowhere"),
+        (["--target=/nowhere"], "no checkpoint at /nowhere"),
         (["--gin.evaluate.methods=[{'name': 'lossy', 'verification': 'block'}]"], "needs a rule"),
         (["--import=no_such_module"], "no module 'no_such_module'"),
         (["--vocabulary=demo"], "have different vocabularies"),

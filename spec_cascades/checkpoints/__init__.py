@@ -13,7 +13,7 @@ Names and shapes are checked before any array is read.
 from spec_cascades.checkpoints.checks import check_pair
 from spec_cascades.checkpoints.conversion import convert
 from spec_cascades.checkpoints.folder import save
-from spec_cascades.checkpoints.formats import Checkpoint, open_checkpoint, resolve
+from spec_cascades.checkpoints.formats import Checkpoint, open_checkpoint, read_vocabulary, resolve
 from spec_cascades.checkpoints.inspection import inspect
 from spec_cascades.checkpoints.loading import Loaded, load
 from spec_cascades.checkpoints.state import manager, restore_state, save_state
@@ -27,6 +27,7 @@ __all__ = [
     "load",
     "manager",
     "open_checkpoint",
+    "read_vocabulary",
     "resolve",
     "restore_state",
     "save",

@@ -92,6 +92,30 @@ def open_checkpoint(path, *, model=None, vocabulary=None) -> Checkpoint:
     return Checkpoint(kind, place, model, own, found)
 
 
+def read_vocabulary(path, vocabulary=None):
+    """The vocabulary of a checkpoint, or the given one if it carries none; no arrays are read.
+
+    Raises:
+        FileNotFoundError: no checkpoint there.
+        ValueError: it carries none, and none is given.
+    """
+    kind, place = locate(path)
+    own = None
+    if kind == MODEL:
+        own = folder.read_description(place)[1]
+    elif kind == HUGGINGFACE:
+        own = huggingface_vocabulary.read(place)
+    if own is None and vocabulary is None:
+        raise ValueError(_NO_VOCABULARY.format(place))
+    return own if own is not None else as_vocabulary(vocabulary)
+
+
+_NO_VOCABULARY = (
+    "{} carries no vocabulary; name one with `vocabulary`: a SentencePiece file, 'byte', or a "
+    "folder that has one"
+)
+
+
 def as_vocabulary(vocabulary):
     """A vocabulary from a name, a file, or a folder that carries one; one stays as it is."""
     from spec_cascades.tasks import vocabularies
@@ -149,7 +173,8 @@ def locate(path) -> tuple[str, epath.Path]:
     shipped = DEMO / pathlib.Path(*path.parts[1:]) if path.parts[:1] == ("demo",) else None
     for candidate in (path, shipped):
         if candidate is not None and (found := _search(epath.Path(candidate))):
-            return found
+            kind, place = found
+            return kind, place if "://" in str(place) else place.absolute()
     raise FileNotFoundError(_nothing(path, shipped))
 
 

@@ -50,7 +50,8 @@ def _lazy(future, label: str, every_chunk: bool) -> LazyArray:
         store = future.result()
         missing = _missing_chunks(store) if every_chunk else 0
     except Exception as error:  # TensorStore raises ValueError, KeyError, RuntimeError, ...
-        raise ValueError(f"{label} is missing or damaged: {arrays.first_line(error)}") from error
+        reason = arrays.first_line(error).split(" [tensorstore_spec=")[0]
+        raise ValueError(f"{label} cannot be read: {reason}") from error
     if missing:
         raise ValueError(f"{label} is damaged: {missing} of its chunks are missing")
     return LazyArray(

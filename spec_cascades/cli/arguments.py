@@ -56,7 +56,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         ValueError: an unknown command or flag (with the nearest known one), or a bad value.
     """
-    from spec_cascades.cli import evaluate, generate, rules, train
+    from spec_cascades.cli import convert, evaluate, generate, inspect, rules, train
 
     parser = _Parser(
         prog="spec-cascades",
@@ -64,7 +64,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    for module in (evaluate, generate, rules, train):
+    for module in (evaluate, generate, rules, train, convert, inspect):
         module.add(commands)
     if argv and argv[0] not in commands.choices and not argv[0].startswith("-"):
         near = difflib.get_close_matches(argv[0], list(commands.choices), n=1)
@@ -222,7 +222,8 @@ def add_file_task(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--vocabulary",
         metavar="NAME",
-        help="'demo', 'byte', a SentencePiece file or a model folder (default: the target's)",
+        help="of your files, and of checkpoints that carry none: 'demo', 'byte', a SentencePiece "
+        "file or a model folder (default: the target's)",
     )
     group.add_argument(
         "--metrics",
@@ -236,6 +237,9 @@ def bindings(options: argparse.Namespace, job: str, flags: Sequence[Flag]) -> li
     """Flags that were given, as gin bindings; then the bindings that were given as such."""
     given = [(flag.name, getattr(options, flag.name)) for flag in flags]
     lines = [f"{job}.{name}={_literal(value)}" for name, value in given if value is not None]
+    vocabulary = getattr(options, "vocabulary", None)
+    if vocabulary is not None and hasattr(options, "target"):
+        lines.append(f"{job}.vocabulary={vocabulary!r}")
     return [*lines, *_file_task_bindings(options), *options.bindings]
 
 
@@ -258,8 +262,8 @@ def _file_task_bindings(options: argparse.Namespace) -> list[str]:
                 raise ValueError(f"--{flag}: one file, or two of parallel text, got {len(value)}")
             value = value[0] if len(value) == 1 else tuple(value)
         given[argument] = value
-    if not given:
-        return []
+    if not given or (given.keys() == {"vocabulary"} and hasattr(options, "target")):
+        return []  # A vocabulary alone is that of the models.
     if getattr(options, "task", None) is None:
         raise ValueError("name the task that your files make: --task=NAME")
     given["name"] = options.task
@@ -294,9 +298,9 @@ def prepare(
 
 
 def _register_file_task(target: str | None) -> None:
-    from spec_cascades import gin_utils, sweep
+    from spec_cascades import checkpoints, gin_utils
 
     own = {}
     if target is not None and "vocabulary" not in gin_utils.bound("register_file_task"):
-        own["vocabulary"] = sweep.model_vocabulary(target)
+        own["vocabulary"] = checkpoints.read_vocabulary(target)
     gin_utils.call("register_file_task", **own)

@@ -28,8 +28,8 @@ _FLAGS = tuple(
         [
             ("output_dir", "DIR", str, "folder for results and report (default: output/TASK)"),
             ("task", "NAME", str, "SeqIO task or mixture"),
-            ("target", "DIR", str, "folder of the large model, or demo/target"),
-            ("drafter", "DIR", str, "folder of the small model, demo/drafter, or prompt_lookup"),
+            ("target", "DIR", str, "checkpoint of the large model, or demo/target"),
+            ("drafter", "DIR", str, "that of the small model, demo/drafter, or prompt_lookup"),
             (
                 "methods",
                 "NAME,…",

@@ -36,16 +36,17 @@ _DECODING = (
     arguments.Flag(
         "top_p", "P", arguments.real, "sample within this probability (default: 1, all)", 1.0
     ),
+    arguments.Flag("vocabulary", "NAME", str, "of checkpoints that carry none (T5X, Orbax)"),
     arguments.Flag("seed", "N", int, "of sampling (default: 0)", 0),
     arguments.Flag("max_decode_length", "N", int, "most tokens (default: 128)", 128),
 )
 _METHOD = (
-    arguments.Flag("target", "DIR", str, "folder of the large model", "demo/target"),
+    arguments.Flag("target", "DIR", str, "checkpoint of the large model", "demo/target"),
     arguments.Flag(
         "drafter",
         "DIR",
         str,
-        "folder of the small model, or prompt_lookup: n-grams of the input",
+        "checkpoint of the small model, or prompt_lookup: n-grams of the input",
         "demo/drafter",
     ),
     arguments.Flag(

@@ -4,7 +4,7 @@ import argparse
 
 from spec_cascades.cli import arguments
 
-_TARGET = arguments.Flag("target", "DIR", str, "folder of the model to imitate")
+_TARGET = arguments.Flag("target", "DIR", str, "checkpoint of the model to imitate")
 _SHARED = (
     arguments.Flag("output_dir", "DIR", str, "the run's folder"),
     arguments.Flag("task", "NAME", str, "SeqIO task or mixture"),

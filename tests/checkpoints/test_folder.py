@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from spec_cascades import checkpoints, partitioning
+from spec_cascades.checkpoints import checks
 from spec_cascades.models.t5 import T5, T5Config
 from spec_cascades.tasks import vocabularies
 
@@ -58,7 +59,10 @@ def test_round_trip(folder, params, vocabulary):
 def test_stored_and_loaded_dtypes_are_chosen_apart(tmp_path, params, vocabulary):
     checkpoints.save(tmp_path / "m", T5(CONFIG), params, vocabulary, dtype="bfloat16")
     rounded = jax.tree.map(lambda x: x.astype(jnp.bfloat16).astype(jnp.float32), params)
-    jax.tree.map(np.testing.assert_array_equal, checkpoints.load(tmp_path / "m").params, rounded)
+    wide = checkpoints.load(tmp_path / "m", dtype="float32").params
+    jax.tree.map(np.testing.assert_array_equal, wide, rounded)
+    stored = checkpoints.load(tmp_path / "m").params
+    assert {x.dtype.name for x in jax.tree.leaves(stored)} == {"bfloat16"}
     half = checkpoints.load(tmp_path / "m", dtype="bfloat16").params
     assert {x.dtype.name for x in jax.tree.leaves(half)} == {"bfloat16"}
     with pytest.raises(ValueError, match="unknown dtype 'int4'; known: float32"):
@@ -87,10 +91,18 @@ def test_saving_replaces_the_model_that_was_there(folder, params, vocabulary):
     assert not any(x.any() for x in jax.tree.leaves(checkpoints.load(folder).params))
 
 
-def test_byte_vocabulary_needs_no_file(tmp_path, params):
-    checkpoints.save(tmp_path / "m", T5(CONFIG), params, vocabularies.load("byte", extra_ids=5))
+def test_byte_vocabulary_needs_no_file(tmp_path):
+    model = T5(dataclasses.replace(CONFIG, vocab_size=264))
+    params = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), checks.expected_params(model))
+    checkpoints.save(tmp_path / "m", model, params, vocabularies.load("byte", extra_ids=5))
     assert not (tmp_path / "m" / "vocabulary.model").exists()
     assert checkpoints.load(tmp_path / "m").vocabulary.extra_ids == 5
+
+
+def test_a_vocabulary_beyond_the_embedding_is_refused(tmp_path, params):
+    checkpoints.save(tmp_path / "m", T5(CONFIG), params, vocabularies.load("byte"))
+    with pytest.raises(ValueError, match="vocabulary has 259 pieces, but the embedding 48 rows"):
+        checkpoints.load(tmp_path / "m")
 
 
 def test_shapes_that_differ_are_listed(folder):
@@ -161,14 +173,13 @@ def test_truncated_arrays_are_named(folder):
 
 def test_resolve_says_where_models_are(tmp_path, folder):
     assert checkpoints.resolve(folder) == folder
-    with pytest.raises(FileNotFoundError, match="no model folder at .*nothing"):
+    with pytest.raises(FileNotFoundError, match="no checkpoint at .*nothing: there is nothing"):
         checkpoints.resolve(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="the folder exists but has no model.json"):
+    with pytest.raises(FileNotFoundError, match="has no model.json, config.json, .* checkpoint .it has "):
         checkpoints.resolve(tmp_path)
     (tmp_path / "run").mkdir()
     folder.rename(tmp_path / "run" / "model")
-    with pytest.raises(FileNotFoundError, match=r"it is a training run: use .*run/model"):
-        checkpoints.resolve(tmp_path / "run")
+    assert checkpoints.resolve(tmp_path / "run") == tmp_path / "run" / "model"
 
 
 def test_a_pair_must_share_its_pieces_but_not_its_table_size(tmp_path, folder, vocabulary):
