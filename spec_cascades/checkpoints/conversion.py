@@ -52,7 +52,7 @@ def convert(
         raise ValueError(f"to={to!r}: one of {', '.join(TARGETS)} is expected")
     if drafter is not None and to != "t5x":
         raise ValueError("a drafter goes with to='t5x' alone")
-    place = epath.Path(dst)
+    place = formats.as_path(dst)
     if place.exists() and (place.is_file() or any(place.iterdir())):
         raise FileExistsError(f"{place} exists; give a new folder")
     found = formats.open_checkpoint(src, model=model, vocabulary=vocabulary)
@@ -77,7 +77,7 @@ def _write_orbax(place: epath.Path, params) -> None:
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(place.absolute() if "://" not in str(place) else place, params)
+        checkpointer.save(place, params)
 
 
 def _write_t5x(place: epath.Path, found, drafter, vocabulary, dtype: str | None) -> None:

@@ -169,13 +169,20 @@ def locate(path) -> tuple[str, epath.Path]:
     Raises:
         FileNotFoundError: no checkpoint there; says what is there instead.
     """
-    path = epath.Path(path)
-    shipped = DEMO / pathlib.Path(*path.parts[1:]) if path.parts[:1] == ("demo",) else None
+    parts = pathlib.PurePath(path).parts
+    shipped = DEMO.joinpath(*parts[1:]) if parts[:1] == ("demo",) else None
+    path = as_path(path)
     for candidate in (path, shipped):
-        if candidate is not None and (found := _search(epath.Path(candidate))):
-            kind, place = found
-            return kind, place if "://" in str(place) else place.absolute()
+        if candidate is not None and (found := _search(candidate)):
+            return found
     raise FileNotFoundError(_nothing(path, shipped))
+
+
+def as_path(path) -> epath.Path:
+    """An absolute local path, or one that `epath` reads elsewhere (`gs://`)."""
+    if "://" in str(path):
+        return epath.Path(path)
+    return pathlib.Path(path).absolute()
 
 
 def resolve(path) -> pathlib.Path:
@@ -205,9 +212,9 @@ def _search(path: epath.Path, depth: int = 3) -> tuple[str, epath.Path] | None:
 
 def _nothing(path: epath.Path, shipped: pathlib.Path | None) -> str:
     """What to say of a path without a checkpoint."""
-    if shipped is not None and len(path.parts) == 2 and not path.exists():
+    if shipped is not None and shipped.parent == DEMO and not path.exists():
         names = sorted(p.parent.name for p in DEMO.glob("*/model.json"))
-        near = difflib.get_close_matches(path.parts[1], names, n=1) or names
+        near = difflib.get_close_matches(shipped.name, names, n=1) or names
         hint = f"shipped with the package: {', '.join(f'demo/{n}' for n in near)}"
     elif not path.exists():
         hint = (

@@ -10,10 +10,12 @@ from spec_cascades.checkpoints import arrays, zarr_files
 from spec_cascades.checkpoints.arrays import LazyArray
 
 METADATA = "_METADATA"
+# The first names of a training state's other parts, in T5X's and in Flax's.
+_NOT_THE_MODEL = ("state", "opt_state", "step")
 
 
 def read(path: epath.Path) -> dict[str, LazyArray]:
-    """All arrays of a checkpoint by name.
+    """The model's arrays by name; those of the optimizer are left aside.
 
     Args:
         path: the folder that holds `_METADATA`.
@@ -35,6 +37,8 @@ def read(path: epath.Path) -> dict[str, LazyArray]:
     together = metadata.get("use_ocdbt", (path / "manifest.ocdbt").exists())
     specs = {}
     for name in names:
+        if name[0] in _NOT_THE_MODEL:
+            continue
         at = ".".join(name)
         base = zarr_files.kvstore(str(path) if together else f"{path}/{at}")
         store = {"driver": "ocdbt", "base": base, "path": f"{at}/"} if together else base

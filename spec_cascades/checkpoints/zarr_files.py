@@ -63,7 +63,7 @@ def _lazy(future, label: str, every_chunk: bool) -> LazyArray:
 
 
 def _missing_chunks(store) -> int:
-    chunks = store.chunk_layout.write_chunk.shape
+    chunks = store.chunk_layout.write_chunk.shape or ()  # None for a scalar
     wanted = math.prod(-(-size // chunk) for size, chunk in zip(store.shape, chunks, strict=True))
     keys = store.kvstore.list().result()
     # zarr.json, .zarray and .zattrs aside, every key is a chunk: 0.3, 0/3 or c/0/3.

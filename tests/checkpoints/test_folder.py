@@ -175,7 +175,9 @@ def test_resolve_says_where_models_are(tmp_path, folder):
     assert checkpoints.resolve(folder) == folder
     with pytest.raises(FileNotFoundError, match="no checkpoint at .*nothing: there is nothing"):
         checkpoints.resolve(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="has no model.json, config.json, .* checkpoint .it has "):
+    with pytest.raises(
+        FileNotFoundError, match="has no model.json, config.json, .* checkpoint .it has "
+    ):
         checkpoints.resolve(tmp_path)
     (tmp_path / "run").mkdir()
     folder.rename(tmp_path / "run" / "model")

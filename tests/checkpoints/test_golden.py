@@ -1,0 +1,74 @@
+"""Checkpoints written by T5X and by transformers load, and give the logits of their own code."""
+
+import shutil
+
+import jax
+import numpy as np
+import pytest
+import seqio
+from golden import make_checkpoints
+
+from spec_cascades import checkpoints, partitioning
+from spec_cascades.models.t5 import T5, T5Config
+
+VOCABULARY = seqio.PassThroughVocabulary(40, eos_id=1)
+apply = jax.jit(T5.apply, static_argnums=0)
+
+
+def logits(loaded):
+    params = jax.device_put(loaded.params, jax.devices()[0])
+    inputs = make_checkpoints.INPUTS, make_checkpoints.DECODER_INPUTS
+    return apply(loaded.model, params, *inputs)
+
+
+@pytest.mark.parametrize("name", [*make_checkpoints.T5X, *make_checkpoints.TRANSFORMERS])
+@pytest.mark.parametrize("devices", [1, 8])
+def test_logits_are_those_of_the_code_that_wrote_it(golden, name, devices):
+    mesh = None if devices == 1 else partitioning.make_mesh(model_parallelism=4)
+    loaded = checkpoints.load(golden / name, mesh=mesh, vocabulary=VOCABULARY)
+    expected = np.load(golden / f"{name}.npy")
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(logits(loaded), expected, atol=1e-4)
+    if mesh is not None:
+        shardings = partitioning.param_shardings(loaded.model, mesh)
+        jax.tree.map(
+            lambda x, s: x.sharding.is_equivalent_to(s, x.ndim) or 1 / 0, loaded.params, shardings
+        )
+        assert len(loaded.params["token_embedder"]["embedding"].addressable_shards[0].data) == 10
+
+
+def test_the_model_is_told_by_the_shapes(golden):
+    found = checkpoints.open_checkpoint(golden / "t5x_1_0").model.config
+    sizes = make_checkpoints.SIZES | make_checkpoints.LAYERS
+    assert found == T5Config(**sizes, mlp_activations=("relu",), logits_via_embedding=True)
+    found = checkpoints.open_checkpoint(golden / "orbax_1_0_scanned").model.config
+    assert found.mlp_activations == ("relu",) and not found.shared_relative_bias
+
+
+def test_a_model_that_is_given_is_checked(golden):
+    config = checkpoints.open_checkpoint(golden / "t5x_1_1").model.config
+    given = checkpoints.open_checkpoint(golden / "t5x_1_1", model=config)
+    assert given.model == T5(config)
+    with pytest.raises(ValueError, match=r"missing: .*layers_10.*shapes: .*is \(8,\), not \(768,\)"):
+        checkpoints.open_checkpoint(golden / "t5x_1_1", model="flan_t5_base")
+    with pytest.raises(ValueError, match="did you mean 'flan_t5_base'"):
+        checkpoints.open_checkpoint(golden / "t5x_1_1", model="flan_t5_bas")
+
+
+def test_the_newest_step_is_meant(golden, tmp_path):
+    shutil.copytree(golden / "t5x_1_1", tmp_path / "run")
+    shutil.copytree(golden / "t5x_1_0" / "checkpoint_7", tmp_path / "run" / "checkpoint_10")
+    assert checkpoints.resolve(tmp_path / "run") == tmp_path / "run" / "checkpoint_10"
+    assert checkpoints.resolve(tmp_path / "run" / "checkpoint_7").name == "checkpoint_7"
+
+
+def test_a_checkpoint_without_a_vocabulary_asks_for_one(golden):
+    with pytest.raises(ValueError, match="t5x_1_1/checkpoint_7 carries no vocabulary; name one"):
+        checkpoints.load(golden / "t5x_1_1")
+
+
+def test_the_dtype_is_cast_as_asked(golden):
+    half = checkpoints.load(golden / "hf_umt5", dtype="bfloat16", vocabulary=VOCABULARY).params
+    assert {x.dtype.name for x in jax.tree.leaves(half)} == {"bfloat16"}
+    full = checkpoints.load(golden / "hf_umt5", vocabulary=VOCABULARY).params
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b.astype(a.dtype)), half, full)
