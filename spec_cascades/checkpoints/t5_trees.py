@@ -203,8 +203,10 @@ def _scales_logits(config: Mapping[str, Any]) -> bool:
     """Whether logits are those of T5 1.0: the embedding, scaled by d_model ** -0.5.
 
     `tie_word_embeddings` says so, and is true where it is absent. transformers 5 writes it as true
-    for every model, and the scaling apart from it.
+    for every model, and the scaling apart from it; no mT5 has scaled logits.
     """
+    if config.get("model_type") == "mt5":
+        return False
     return config.get("scale_decoder_outputs", config.get("tie_word_embeddings") is not False)
 
 

@@ -49,7 +49,9 @@ def test_a_model_that_is_given_is_checked(golden):
     config = checkpoints.open_checkpoint(golden / "t5x_1_1").model.config
     given = checkpoints.open_checkpoint(golden / "t5x_1_1", model=config)
     assert given.model == T5(config)
-    with pytest.raises(ValueError, match=r"missing: .*layers_10.*shapes: .*is \(8,\), not \(768,\)"):
+    with pytest.raises(
+        ValueError, match=r"missing: .*layers_10.*shapes: .*is \(8,\), not \(768,\)"
+    ):
         checkpoints.open_checkpoint(golden / "t5x_1_1", model="flan_t5_base")
     with pytest.raises(ValueError, match="did you mean 'flan_t5_base'"):
         checkpoints.open_checkpoint(golden / "t5x_1_1", model="flan_t5_bas")
