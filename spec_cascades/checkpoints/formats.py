@@ -144,15 +144,20 @@ def _model_of(found: Arrays, where: str, given) -> tuple[Any, Arrays]:
 
 
 def _subtree(found: Arrays, where: str) -> Arrays:
+    """The model's part of a tree.
+
+    Raises:
+        ValueError: there are several, as in the file of a pair.
+    """
+    norms = sorted(name for name in found if name.endswith("encoder/encoder_norm/scale"))
+    if len(norms) > 1:
+        names = ", ".join(name.split("/")[-4] for name in norms)
+        raise ValueError(f"{where} holds several models ({names}); give a checkpoint of one")
     for root in _ROOTS:
         prefix = f"{root}/" if root else ""
         part = {k.removeprefix(prefix): x for k, x in found.items() if k.startswith(prefix)}
         if any(name.startswith(("encoder/", "decoder/")) for name in part):
             return part
-    models = sorted(n.removesuffix("/encoder_norm/scale") for n in found if "/encoder_norm/" in n)
-    if len(models) > 1:
-        names = ", ".join(name.split("/")[-2] for name in models)
-        raise ValueError(f"{where} holds several models ({names}); give a checkpoint of one")
     return found
 
 

@@ -133,8 +133,15 @@ def _keep(model: bytes) -> pathlib.Path:
     return file
 
 
+# --- writing ---
+
+
 def write(vocabulary, path: pathlib.Path) -> None:
-    """Writes the files from which transformers makes its tokenizer."""
+    """Writes the files from which transformers makes its tokenizer.
+
+    `tokenizer.json` describes both kinds of SentencePiece model, unigram and BPE; `spiece.model` is
+    the exact original, from which `read` takes the vocabulary back.
+    """
     import seqio
 
     from spec_cascades.tasks import vocabularies
@@ -144,7 +151,83 @@ def write(vocabulary, path: pathlib.Path) -> None:
     if isinstance(vocabulary, seqio.ByteVocabulary):
         settings["tokenizer_class"] = _BYTE_CLASS
     else:
-        settings["tokenizer_class"] = "T5Tokenizer"
+        settings["tokenizer_class"] = "PreTrainedTokenizerFast"
         (path / SENTENCEPIECE).write_bytes(vocabularies.model_bytes(vocabulary))
-    text = json.dumps(settings, indent=2) + "\n"
-    (path / TOKENIZER_CONFIG).write_text(text, encoding="utf-8")
+        _write_json(path / TOKENIZER, tokenizer_json(vocabulary))
+    _write_json(path / TOKENIZER_CONFIG, settings)
+
+
+def _write_json(file: pathlib.Path, content: dict[str, Any]) -> None:
+    file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def tokenizer_json(vocabulary) -> dict[str, Any]:
+    """What the `tokenizers` library reads, for a SentencePiece vocabulary."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    from spec_cascades.tasks import vocabularies
+
+    content = vocabularies.model_bytes(vocabulary)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(content)
+    sentinels = [f"<extra_id_{i}>" for i in reversed(range(vocabulary.extra_ids))]
+    size = len(proto.pieces)
+    special = [(i, x.piece) for i, x in enumerate(proto.pieces) if x.type in (_UNKNOWN, _CONTROL)]
+    special += [(size + i, name) for i, name in enumerate(sentinels)]
+    eos = proto.pieces[vocabulary.eos_id].piece
+    charsmap = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+    spaces = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    end = {"SpecialToken": {"id": eos, "type_id": 0}}
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": i, "content": x, **plain, "special": True} for i, x in special],
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap}
+        if charsmap
+        else None,
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [{"type": "WhitespaceSplit"}, spaces],
+        },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [first, end],
+            "pair": [first, end, second, end],
+            "special_tokens": {eos: {"id": eos, "ids": [vocabulary.eos_id], "tokens": [eos]}},
+        },
+        "decoder": spaces,
+        "model": _bpe(proto) if proto.trainer_spec.model_type == 2 else _unigram(proto, sentinels),
+    }
+
+
+def _unigram(proto, sentinels: list[str]) -> dict[str, Any]:
+    pieces = [[x.piece, x.score] for x in proto.pieces] + [[name, 0.0] for name in sentinels]
+    return {
+        "type": "Unigram",
+        "unk_id": proto.trainer_spec.unk_id,
+        "vocab": pieces,
+        "byte_fallback": proto.trainer_spec.byte_fallback,
+    }
+
+
+def _bpe(proto) -> dict[str, Any]:
+    """Each way to split a piece in two pieces is a merge; SentencePiece ranks it as the piece."""
+    ids = {x.piece: i for i, x in enumerate(proto.pieces)}
+    merges = []
+    for x in sorted(proto.pieces, key=lambda x: -x.score):
+        halves = ((x.piece[:i], x.piece[i:]) for i in range(1, len(x.piece)))
+        if x.type == _NORMAL:
+            merges += sorted(
+                ([a, b] for a, b in halves if a in ids and b in ids),
+                key=lambda pair: (ids[pair[0]], ids[pair[1]]),
+            )
+    return {
+        "type": "BPE",
+        "vocab": ids,
+        "merges": merges,
+        "unk_token": proto.trainer_spec.unk_piece,
+        "fuse_unk": True,
+        "byte_fallback": proto.trainer_spec.byte_fallback,
+    }

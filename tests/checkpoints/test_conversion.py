@@ -1,0 +1,251 @@
+"""Conversions lose nothing, and what we write opens in transformers and in T5X."""
+
+import dataclasses
+import functools
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+import seqio
+from golden import make_checkpoints
+
+from spec_cascades import checkpoints, decoding
+from spec_cascades.checkpoints import arrays, huggingface_vocabulary, t5x_files
+from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades.tasks import vocabularies
+
+GOLDEN = pathlib.Path(make_checkpoints.__file__).parent
+SMALL = T5Config(
+    vocab_size=384,
+    emb_dim=16,
+    num_heads=2,
+    head_dim=6,
+    mlp_dim=24,
+    num_encoder_layers=3,  # transformers has no cache for a decoder that is deeper
+    num_decoder_layers=2,
+)
+STYLES = {
+    "t5_1_1": {},
+    "t5_1_0": dict(mlp_activations=("relu",), logits_via_embedding=True),
+    "umt5": dict(shared_relative_bias=False),
+}
+TEXTS = ["the old captain gives a green apple", "seven  children sleep", "5 + 7"]
+
+
+def needs(*packages):
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    reason = f"needs {' and '.join(missing)}, to be read by the real one"
+    return pytest.mark.skipif(bool(missing), reason=reason)
+
+
+def random_params(model, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    return jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32) * 0.3, shapes)
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "v.model"
+    lines = [f"{text} and {i} more of it" for text in TEXTS for i in range(40)]
+    vocabularies.train_sentencepiece(lines, path, 40)
+    return vocabularies.load(path, extra_ids=100)
+
+
+@pytest.fixture(scope="module", params=STYLES)
+def folder(request, tmp_path_factory, vocabulary):
+    """A model folder of ours."""
+    path = tmp_path_factory.mktemp(request.param) / "model"
+    model = T5(dataclasses.replace(SMALL, **STYLES[request.param]))
+    checkpoints.save(path, model, random_params(model), vocabulary)
+    return path
+
+
+def assert_equal(a, b):
+    assert a.model == b.model
+    assert {x.dtype for x in jax.tree.leaves(a.params)} == {
+        x.dtype for x in jax.tree.leaves(b.params)
+    }
+    jax.tree.map(np.testing.assert_array_equal, a.params, b.params)
+    assert vocabularies.pieces(a.vocabulary) == vocabularies.pieces(b.vocabulary)
+
+
+@pytest.mark.parametrize("dtype", [None, "bfloat16"])
+def test_ours_to_hugging_face_and_back_is_exact(folder, tmp_path, dtype):
+    checkpoints.convert(folder, tmp_path / "hf", to="huggingface", dtype=dtype)
+    checkpoints.convert(tmp_path / "hf", tmp_path / "back", to="model")
+    assert_equal(checkpoints.load(tmp_path / "back"), checkpoints.load(folder, dtype=dtype))
+
+
+@pytest.mark.parametrize("to", ["orbax", "t5x"])
+def test_other_formats_and_back_are_exact(folder, tmp_path, vocabulary, to):
+    own_biases = not checkpoints.open_checkpoint(folder).model.config.shared_relative_bias
+    if to == "t5x" and own_biases:
+        with pytest.raises(ValueError, match="relative biases in every layer"):
+            checkpoints.convert(folder, tmp_path / "x", to=to)
+        return
+    written = checkpoints.convert(folder, tmp_path / "checkpoint_3", to=to)
+    again = checkpoints.load(written, vocabulary=vocabulary)
+    assert_equal(again, checkpoints.load(folder))
+
+
+def test_a_large_model_is_written_in_shards(folder, tmp_path, monkeypatch):
+    from spec_cascades.checkpoints import huggingface
+
+    monkeypatch.setattr(huggingface, "_SHARD_BYTES", 20_000)
+    checkpoints.convert(folder, tmp_path / "hf", to="huggingface")
+    assert len(list((tmp_path / "hf").glob("model-*-of-*.safetensors"))) > 2
+    assert_equal(checkpoints.load(tmp_path / "hf"), checkpoints.load(folder))
+
+
+def test_bytes_go_to_hugging_face_and_back(tmp_path):
+    model = T5(SMALL)
+    vocabulary = vocabularies.load("byte", extra_ids=125)
+    checkpoints.save(tmp_path / "m", model, random_params(model), vocabulary)
+    checkpoints.convert(tmp_path / "m", tmp_path / "hf", to="huggingface")
+    assert_equal(checkpoints.load(tmp_path / "hf"), checkpoints.load(tmp_path / "m"))
+
+
+def test_nothing_is_overwritten_and_settings_are_checked_first(folder, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("x")
+    with pytest.raises(FileExistsError, match="there exists; give a new folder"):
+        checkpoints.convert(folder, tmp_path / "there", to="model")
+    with pytest.raises(ValueError, match="to='hf': one of model, huggingface, orbax, t5x"):
+        checkpoints.convert(folder, tmp_path / "x", to="hf")
+    with pytest.raises(ValueError, match="a drafter goes with to='t5x' alone"):
+        checkpoints.convert(folder, tmp_path / "x", to="model", drafter=folder)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_vocabulary_is_rebuilt_from_tokenizer_json(vocabulary, tmp_path):
+    """As `tokenizers` stores a unigram model: pieces with scores, sentinels last."""
+    import base64
+
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto = sentencepiece_model_pb2.ModelProto.FromString(vocabularies.model_bytes(vocabulary))
+    sentinels = [[f"<extra_id_{i}>", 0.0] for i in reversed(range(100))]
+    charsmap = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+    special = ["<pad>", "</s>", "<unk>", *(name for name, _ in sentinels)]
+    content = {
+        "added_tokens": [{"id": i, "content": x, "special": True} for i, x in enumerate(special)],
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap},
+        "model": {
+            "type": "Unigram",
+            "unk_id": 2,
+            "vocab": [[x.piece, x.score] for x in proto.pieces] + sentinels,
+        },
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    rebuilt = huggingface_vocabulary.read(tmp_path)
+    assert vocabularies.pieces(rebuilt) == vocabularies.pieces(vocabulary)
+    for text in [*TEXTS, "ﬁne  ① captains, Ünicode", ""]:
+        assert rebuilt.encode(text) == vocabulary.encode(text)
+        assert rebuilt.decode(rebuilt.encode(text)) == vocabulary.decode(vocabulary.encode(text))
+    content["model"] = {"type": "BPE", "vocab": {"a": 0}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="tokenizer.json has a tokenizer of the kind BPE"):
+        huggingface_vocabulary.read(tmp_path)
+
+
+def test_one_t5x_file_holds_target_and_drafter(folder, tmp_path):
+    if not checkpoints.open_checkpoint(folder).model.config.shared_relative_bias:
+        pytest.skip("T5X's t5 network shares relative biases")
+    written = checkpoints.convert(folder, tmp_path / "pair", to="t5x", drafter=folder)
+    found = t5x_files.read(written)
+    one = arrays.flatten(checkpoints.load(folder).params)
+    assert found.keys() == {f"{part}/{name}" for part in ("target", "draft") for name in one}
+    with pytest.raises(ValueError, match=r"pair holds several models \(draft, target\)"):
+        checkpoints.open_checkpoint(written)
+
+
+# --- read by the real ones ---
+
+
+@needs("torch", "transformers")
+def test_transformers_generates_the_same_text(folder, tmp_path):
+    loaded = checkpoints.load(folder)
+    checkpoints.convert(folder, tmp_path / "hf", to="huggingface")
+    theirs = transformers_answers(tmp_path / "hf")
+    for text, answer in zip(TEXTS, theirs, strict=True):
+        assert answer["inputs"] == [*loaded.vocabulary.encode(text), 1]
+        ours = greedy(loaded, answer["inputs"])
+        assert answer["output"][1 : 1 + len(ours)] == ours
+        assert len(ours) == 12 or ours[-1] == 1
+        shown = [i for i in ours if 2 < i < loaded.vocabulary.vocab_size - 100]  # nothing special
+        assert answer["text"].strip() == loaded.vocabulary.decode(shown).strip()
+
+
+@needs("torch", "transformers")
+def test_transformers_answers_as_the_demo_does(tmp_path):
+    """A trained model, with a BPE vocabulary."""
+    checkpoints.convert("demo/drafter", tmp_path / "hf", to="huggingface", dtype="float32")
+    loaded = checkpoints.load("demo/drafter", dtype="float32")
+    texts = ["German: The old captain gives the child a green apple.", "German:  ﬁve ① Ünx ☃ 12345"]
+    for text, answer in zip(texts, transformers_answers(tmp_path / "hf", texts), strict=True):
+        assert answer["inputs"] == [*loaded.vocabulary.encode(text), 1]
+        ours = greedy(loaded, answer["inputs"])
+        assert answer["output"][1 : 1 + len(ours)] == ours
+        shown = [i for i in ours if i > 2]
+        assert answer["text"].strip() == loaded.vocabulary.decode(shown).strip()
+
+
+@needs("torch", "transformers")
+def test_transformers_speaks_our_bytes(tmp_path):
+    model, vocabulary = T5(SMALL), vocabularies.load("byte", extra_ids=125)
+    checkpoints.save(tmp_path / "m", model, random_params(model), vocabulary)
+    checkpoints.convert(tmp_path / "m", tmp_path / "hf", to="huggingface")
+    loaded = checkpoints.load(tmp_path / "hf")
+    for text, answer in zip(TEXTS, transformers_answers(tmp_path / "hf"), strict=True):
+        assert answer["inputs"] == [*vocabulary.encode(text), 1]
+        ours = greedy(loaded, answer["inputs"])
+        assert answer["output"][1 : 1 + len(ours)] == ours
+
+
+def transformers_answers(folder, texts=TEXTS):
+    command = [sys.executable, GOLDEN / "transformers_generate.py", folder, "12", *texts]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def greedy(loaded, inputs):
+    config = decoding.DecodeConfig(max_decode_length=12, vocab_size=loaded.model.vocab_size)
+    decode = functools.partial(decoding.autoregressive, loaded.model, config=config, temperature=0)
+    result = jax.jit(decode)(loaded.params, np.array([inputs]), decoding.row_keys(0, [0]))
+    return result.tokens[0, : result.lengths[0]].tolist()
+
+
+@needs("t5x")
+def test_t5x_reads_what_we_write(tmp_path, vocabulary):
+    model = T5(SMALL)
+    checkpoints.save(tmp_path / "m", model, random_params(model), vocabulary)
+    for drafter, prefixes in ((None, [""]), (tmp_path / "m", ["target/", "draft/"])):
+        name = f"checkpoint_{len(prefixes)}"
+        checkpoints.convert(tmp_path / "m", tmp_path / name, to="t5x", drafter=drafter)
+        command = [sys.executable, GOLDEN / "t5x_load.py", tmp_path / name, tmp_path / "x.npz"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found = np.load(tmp_path / "x.npz")
+        expected = arrays.flatten(checkpoints.load(tmp_path / "m").params)
+        assert set(found) == {prefix + name for prefix in prefixes for name in expected}
+        for prefix in prefixes:
+            for name, array in expected.items():
+                np.testing.assert_array_equal(found[prefix + name], array)
+
+
+@needs("t5x")
+def test_the_checkpoint_that_t5x_ships(tmp_path):
+    spec = importlib.util.find_spec("t5x")
+    file = pathlib.Path(spec.submodule_search_locations[0]) / "testdata/test_t5_tiny.checkpoint_0"
+    if not file.exists():
+        pytest.skip("this installation of t5x has no testdata")
+    loaded = checkpoints.load(file, vocabulary=seqio.PassThroughVocabulary(32128, eos_id=1))
+    assert (loaded.model.config.emb_dim, loaded.model.config.head_dim) == (8, 3)
+    assert loaded.model.vocab_size == 32128
