@@ -31,6 +31,7 @@ setuptools.setup(
     entry_points={"console_scripts": ["spec-cascades = spec_cascades.main:main"]},
     install_requires=[
         "absl-py",
+        "etils[epath]",
         "flax>=0.12",
         "gin-config>=0.5",
         "jax>=0.10",
@@ -42,10 +43,11 @@ setuptools.setup(
         "sacrebleu>=2.4",
         "sentencepiece>=0.2",
         "seqio>=0.0.19",
+        "tensorstore",
         "tqdm>=4.66",
     ],
     extras_require={
-        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff==0.17.6", "scipy"],
+        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff==0.17.6", "safetensors", "scipy"],
         # Live comparison with Hugging Face (the golden values need neither).
         "peers": ["torch", "transformers>=5"],
         "tpu": ["jax[tpu]"],

@@ -46,25 +46,27 @@ def _facts(found: formats.Checkpoint) -> list[tuple[str, str]]:
     dtypes = sorted({x.dtype.name for x in found.arrays.values()})
     stored = sum(sizes[n] * np.dtype(x.dtype).itemsize for n, x in found.arrays.items())
     family = families.name_of(found.model)
-    preset = _preset_of(found.model)
+    presets = _presets_of(found.model)
     config = dataclasses.asdict(found.model.config)
     return [
         ("checkpoint", f"{found.path} ({found.format})"),
-        ("family", family + (f", the size of {preset}" if preset else "")),
+        ("family", family + (f", the size of {', '.join(presets)}" if presets else "")),
         ("config", ", ".join(f"{name}={value}" for name, value in config.items())),
         ("parameters", f"{sum(sizes.values()):,} ({' and '.join(dtypes)}, {_bytes(stored)})"),
         ("vocabulary", _describe_vocabulary(found)),
     ]
 
 
-def _preset_of(model) -> str | None:
-    """The public size that a model has, whatever its vocabulary's padding."""
+def _presets_of(model) -> list[str]:
+    """The public models of these sizes; where none has as many rows, whatever their padding."""
     config = families.family_of(model).config
+    alike = []
     for name in config.preset_names():
-        preset = config.preset(name, vocab_size=model.vocab_size, dtype=model.config.dtype)
-        if preset == dataclasses.replace(model.config, dropout_rate=preset.dropout_rate):
-            return name
-    return None
+        same = dict(vocab_size=model.vocab_size, dropout_rate=model.config.dropout_rate)
+        if config.preset(name, dtype=model.config.dtype, **same) == model.config:
+            alike.append(name)
+    exact = [name for name in alike if config.preset(name).vocab_size == model.vocab_size]
+    return exact or alike
 
 
 def _describe_vocabulary(found: formats.Checkpoint) -> str:

@@ -16,7 +16,7 @@ SHARD_BYTES = 2 * 10**9
 
 
 def write_random(folder, config):
-    """A Hugging Face folder of random bfloat16 numbers; the largest shard's size, and that of all."""
+    """A folder of random bfloat16 numbers; returns the bytes of the largest shard and of all."""
     folder.mkdir()
     description = t5_trees.config_to_json(config, "bfloat16")
     (folder / huggingface.CONFIG).write_text(json.dumps(description))
