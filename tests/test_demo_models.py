@@ -8,10 +8,10 @@ import jax
 import pytest
 
 from spec_cascades import checkpoints
-from spec_cascades.checkpoints import folder
+from spec_cascades.checkpoints import formats
 
 ROOT = pathlib.Path(__file__).parent.parent
-SCORES = json.loads((folder.DEMO / "scores.json").read_text(encoding="utf-8"))
+SCORES = json.loads((formats.DEMO / "scores.json").read_text(encoding="utf-8"))
 
 
 def test_the_pair_fits_together_and_into_15_megabytes():
@@ -22,7 +22,7 @@ def test_the_pair_fits_together_and_into_15_megabytes():
     assert tasks.vocabularies.same_pieces(target.vocabulary, tasks.vocabulary("demo"))
     sizes = [sum(x.size for x in jax.tree.leaves(m.params)) for m in (target, drafter)]
     assert sizes[0] > 5 * sizes[1]
-    stored = sum(file.stat().st_size for file in folder.DEMO.rglob("*") if file.is_file())
+    stored = sum(file.stat().st_size for file in formats.DEMO.rglob("*") if file.is_file())
     assert stored < 15e6
 
 

@@ -67,7 +67,7 @@ def read(path: pathlib.Path, model) -> dict[str, LazyArray]:
     """
     trees = family_of(model).trees
     stored, where = _stored(path)
-    stored = trees.without_aliases(stored, model.config)
+    stored = trees.without_aliases(stored, read_json(path / CONFIG))
     ours = checks.expected_shapes(model)
     wanted = {
         trees.their_name(name): shape[::-1] if trees.is_transposed(name) else shape

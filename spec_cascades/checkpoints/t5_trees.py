@@ -122,8 +122,12 @@ def their_name(name: str) -> str:
     raise ValueError(f"no Hugging Face name for the parameter {name}")
 
 
-def without_aliases(stored: Arrays, config: T5Config) -> dict[str, LazyArray]:
+def without_aliases(stored: Arrays, config: Mapping[str, Any]) -> dict[str, LazyArray]:
     """Drops second names of shared tensors, whichever of them are stored.
+
+    Args:
+        stored: by their names.
+        config: theirs.
 
     Raises:
         ValueError: tensors that the config says are one differ.
@@ -133,12 +137,12 @@ def without_aliases(stored: Arrays, config: T5Config) -> dict[str, LazyArray]:
     if _EMBEDDING not in stored and aliases:
         stored[_EMBEDDING] = aliases[0]
     embedding = stored.get(_EMBEDDING)
-    if config.logits_via_embedding:
+    if _scales_logits(config):
         if _LOGITS in stored and embedding is not None:
             _check_equal(stored.pop(_LOGITS), embedding)
-    elif _LOGITS not in stored and embedding is not None:
-        # Tied but not scaled: transformers 5 stores the one table only.
-        stored[_LOGITS] = embedding
+    elif config.get("tie_word_embeddings") is not False and embedding is not None:
+        # Not scaled, but tied unless both are stored: so transformers 5 makes new models.
+        stored.setdefault(_LOGITS, embedding)
     return stored
 
 

@@ -127,6 +127,12 @@ SHARDED = {
     ),
     "no map": (lambda f: index(f, lambda x: x.clear()), "index.json has no weight_map"),
 }
+UNTIED = {
+    "no logits": (
+        lambda f: (config(f, tie_word_embeddings=False), without("lm_head.weight")(f)),
+        "missing: lm_head.weight",
+    ),
+}
 T5X = {
     "truncated": (
         lambda f: truncate(f / "checkpoint_7" / "checkpoint"),
@@ -172,6 +178,7 @@ CASES = [
     for name, cases in {
         "hf_t5_1_0": HUGGING_FACE,
         "hf_t5_1_1": SHARDED,
+        "hf_mt5": UNTIED,
         "t5x_1_1": T5X,
         "orbax_1_1": ORBAX,
     }.items()

@@ -9,6 +9,7 @@ import seqio
 from golden import make_checkpoints
 
 from spec_cascades import checkpoints, partitioning
+from spec_cascades.checkpoints import safetensors_files
 from spec_cascades.models.t5 import T5, T5Config
 
 VOCABULARY = seqio.PassThroughVocabulary(40, eos_id=1)
@@ -74,3 +75,16 @@ def test_the_dtype_is_cast_as_asked(golden):
     assert {x.dtype.name for x in jax.tree.leaves(half)} == {"bfloat16"}
     full = checkpoints.load(golden / "hf_umt5", vocabulary=VOCABULARY).params
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b.astype(a.dtype)), half, full)
+
+
+def test_one_table_may_serve_as_embedding_and_as_unscaled_logits(golden, tmp_path):
+    """As transformers 5 stores a new model that was made with tie_word_embeddings=False."""
+    folder = tmp_path / "m"
+    shutil.copytree(golden / "hf_mt5", folder)
+    stored = safetensors_files.read(folder / "model.safetensors")
+    tensors = {name: x.whole() for name, x in stored.items() if name != "lm_head.weight"}
+    shapes = {name: (x.shape, x.dtype) for name, x in tensors.items()}
+    safetensors_files.write(folder / "model.safetensors", shapes, tensors.__getitem__)
+    params = checkpoints.load(folder, vocabulary=VOCABULARY).params
+    embedding = params["token_embedder"]["embedding"]
+    np.testing.assert_array_equal(params["decoder"]["logits_dense"]["kernel"], embedding.T)
