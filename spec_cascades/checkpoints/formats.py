@@ -35,6 +35,10 @@ _MARKS = {
 # Folders in which training runs, T5X and Orbax keep the model of a run or step.
 _ITEMS = ("model", "default", "state", "params", "pytree", "model_params")
 _STEP = re.compile(r"(?:checkpoint_)?(\d+)")
+NO_VOCABULARY = (
+    "{} carries no vocabulary; name one with `vocabulary`: a SentencePiece file, 'byte', or a "
+    "folder that has one"
+)
 # Where a model stands in a tree that holds more: T5X's and Flax's training states, and ours.
 _ROOTS = ("target", "optimizer/target", "params/params", "params", "")
 
@@ -106,14 +110,8 @@ def read_vocabulary(path, vocabulary=None):
     elif kind == HUGGINGFACE:
         own = huggingface_vocabulary.read(place)
     if own is None and vocabulary is None:
-        raise ValueError(_NO_VOCABULARY.format(place))
+        raise ValueError(NO_VOCABULARY.format(place))
     return own if own is not None else as_vocabulary(vocabulary)
-
-
-_NO_VOCABULARY = (
-    "{} carries no vocabulary; name one with `vocabulary`: a SentencePiece file, 'byte', or a "
-    "folder that has one"
-)
 
 
 def as_vocabulary(vocabulary):

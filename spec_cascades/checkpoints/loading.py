@@ -61,10 +61,7 @@ def load(
     """
     found = formats.open_checkpoint(path, model=model, vocabulary=vocabulary)
     if found.vocabulary is None:
-        raise ValueError(
-            f"{found.path} carries no vocabulary; name one with `vocabulary`: a SentencePiece "
-            "file, 'byte', or a folder that has one"
-        )
+        raise ValueError(formats.NO_VOCABULARY.format(found.path))
     params = read_params(found, dtype=dtype, mesh=mesh)
     return Loaded(found.model, params, found.vocabulary, pathlib.Path(found.path))
 
