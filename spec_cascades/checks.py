@@ -62,7 +62,7 @@ def sampling(*, temperature: Any = 0.0, top_k: Any = 0, top_p: Any = 1.0, seed: 
 
 def dtype(value: Any, name: str = "dtype") -> None:
     """A floating type that models are held or stored in."""
-    from spec_cascades.checkpoints.folder import DTYPES
+    from spec_cascades.checkpoints.arrays import DTYPES
 
     if value not in DTYPES:
         raise ValueError(f"unknown {name} {value!r}; known: {', '.join(DTYPES)}")

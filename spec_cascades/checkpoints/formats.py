@@ -174,11 +174,10 @@ def locate(path) -> tuple[str, epath.Path]:
     """
     parts = pathlib.PurePath(path).parts
     shipped = DEMO.joinpath(*parts[1:]) if parts[:1] == ("demo",) else None
-    path = as_path(path)
-    for candidate in (path, shipped):
+    for candidate in (as_path(path), shipped):
         if candidate is not None and (found := _search(candidate)):
             return found
-    raise FileNotFoundError(_nothing(path, shipped))
+    raise FileNotFoundError(f"no checkpoint at {path}: {_nothing(as_path(path), shipped)}")
 
 
 def as_path(path) -> epath.Path:
@@ -214,7 +213,7 @@ def _search(path: epath.Path, depth: int = 3) -> tuple[str, epath.Path] | None:
 
 
 def _nothing(path: epath.Path, shipped: pathlib.Path | None) -> str:
-    """What to say of a path without a checkpoint."""
+    """What is to be said of a path without a checkpoint."""
     if shipped is not None and shipped.parent == DEMO and not path.exists():
         names = sorted(p.parent.name for p in DEMO.glob("*/model.json"))
         near = difflib.get_close_matches(shipped.name, names, n=1) or names
@@ -231,4 +230,4 @@ def _nothing(path: epath.Path, shipped: pathlib.Path | None) -> str:
     else:
         has = arrays.some(sorted(p.name for p in path.iterdir()), 4) or "nothing"
         hint = f"the folder exists but has no {', '.join(_MARKS)} (it has {has})"
-    return f"no checkpoint at {path}: {hint}"
+    return hint
