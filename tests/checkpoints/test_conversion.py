@@ -37,8 +37,15 @@ STYLES = {
 TEXTS = ["the old captain gives a green apple", "seven  children sleep", "5 + 7"]
 
 
+def installed(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # Of a submodule, when there is not even the package.
+        return False
+
+
 def needs(*packages):
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    missing = [name for name in packages if not installed(name)]
     reason = f"needs {' and '.join(missing)}, to be read by the real one"
     return pytest.mark.skipif(bool(missing), reason=reason)
 
@@ -222,7 +229,7 @@ def greedy(loaded, inputs):
     return result.tokens[0, : result.lengths[0]].tolist()
 
 
-@needs("t5x")
+@needs("t5x.checkpoints")
 def test_t5x_reads_what_we_write(tmp_path, vocabulary):
     model = T5(SMALL)
     checkpoints.save(tmp_path / "m", model, random_params(model), vocabulary)
@@ -240,7 +247,7 @@ def test_t5x_reads_what_we_write(tmp_path, vocabulary):
                 np.testing.assert_array_equal(found[prefix + name], array)
 
 
-@needs("t5x")
+@needs("t5x.checkpoints")
 def test_the_checkpoint_that_t5x_ships(tmp_path):
     spec = importlib.util.find_spec("t5x")
     file = pathlib.Path(spec.submodule_search_locations[0]) / "testdata/test_t5_tiny.checkpoint_0"
