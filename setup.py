@@ -41,13 +41,14 @@ setuptools.setup(
         "orbax-checkpoint>=0.11",
         "rouge-score>=0.1.2",
         "sacrebleu>=2.4",
+        "safetensors>=0.4.3",
         "sentencepiece>=0.2",
         "seqio>=0.0.19",
         "tensorstore",
         "tqdm>=4.66",
     ],
     extras_require={
-        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff==0.17.6", "safetensors", "scipy"],
+        "test": ["pytest>=8", "pytest-xdist>=3.5", "ruff==0.17.6", "scipy"],
         # Live comparison with Hugging Face (the golden values need neither).
         "peers": ["torch", "transformers>=5"],
         "tpu": ["jax[tpu]"],

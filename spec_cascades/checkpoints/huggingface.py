@@ -20,7 +20,7 @@ from spec_cascades.checkpoints.families import FAMILIES, family_of
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-_SHARD_BYTES = 5 * 10**9
+_SHARD_BYTES = 2 * 10**9
 
 
 def read_model(path: pathlib.Path):
@@ -123,7 +123,7 @@ def _stored_in_shards(path: pathlib.Path) -> dict[str, LazyArray]:
 
 
 def write(path: pathlib.Path, model, params: Mapping[str, Any], vocabulary) -> None:
-    """Writes a folder that `transformers` opens, one array on the host at a time.
+    """Writes a folder that `transformers` opens, one file's arrays on the host at a time.
 
     Args:
         path: the folder; made if need be.
@@ -150,13 +150,9 @@ def write(path: pathlib.Path, model, params: Mapping[str, Any], vocabulary) -> N
 
 
 def _write_arrays(path: pathlib.Path, named: Mapping[str, tuple[Any, bool]]) -> None:
-    def array(theirs: str) -> np.ndarray:
+    def tensor(theirs: str) -> np.ndarray:
         x, transposed = named[theirs]
         return arrays.to_host(x).T if transposed else arrays.to_host(x)
-
-    def shape(theirs: str) -> tuple[tuple[int, ...], np.dtype]:
-        x, transposed = named[theirs]
-        return (x.shape[::-1] if transposed else x.shape), x.dtype
 
     sizes = {theirs: math.prod(x.shape) * x.dtype.itemsize for theirs, (x, _) in named.items()}
     groups = safetensors_files.shards(sizes, _SHARD_BYTES)
@@ -165,7 +161,7 @@ def _write_arrays(path: pathlib.Path, named: Mapping[str, tuple[Any, bool]]) -> 
         count = len(groups)
         files = [f"model-{i:05}-of-{count:05}.safetensors" for i in range(1, count + 1)]
     for file, group in zip(files, groups, strict=True):
-        safetensors_files.write(path / file, {name: shape(name) for name in group}, array)
+        safetensors_files.write(path / file, {name: tensor(name) for name in group})
     if len(groups) > 1:
         places = {n: file for file, group in zip(files, groups, strict=True) for n in group}
         index = {"metadata": {"total_size": sum(sizes.values())}, "weight_map": places}

@@ -29,8 +29,7 @@ def rewrite(folder, change):
     file = folder / "model.safetensors"
     tensors = {name: x.whole() for name, x in safetensors_files.read(file).items()}
     change(tensors)
-    shapes = {name: (x.shape, x.dtype) for name, x in tensors.items()}
-    safetensors_files.write(file, shapes, lambda name: tensors[name])
+    safetensors_files.write(file, tensors)
 
 
 def header(folder, text):
@@ -63,19 +62,15 @@ def chunks(folder, name="target.decoder.layers_1.mlp.wo.kernel"):
 HUGGING_FACE = {
     "truncated": (
         lambda f: truncate(f / "model.safetensors"),
-        r"model.safetensors: \S+ ends at byte \d+, but the file has \d+: truncated",
+        "model.safetensors is no safetensors file, or is damaged or truncated: ",
     ),
-    "truncated header": (lambda f: truncate(f / "model.safetensors", 50), "is truncated: "),
-    "empty": (lambda f: (f / "model.safetensors").write_bytes(b""), "truncated: 0 bytes"),
-    "no header": (lambda f: header(f, "{nonsense"), "model.safetensors has a damaged header"),
-    "odd header": (lambda f: header(f, '{"a": {"dtype": "F32"}}'), "has a damaged header: 'shape'"),
-    "odd dtype": (
-        lambda f: header(f, '{"a": {"dtype": "Q4", "shape": [1], "data_offsets": [0, 1]}}'),
-        "model.safetensors: a has the dtype Q4; known: F64",
-    ),
+    "truncated header": (lambda f: truncate(f / "model.safetensors", 50), "truncated: "),
+    "empty": (lambda f: (f / "model.safetensors").write_bytes(b""), "truncated: "),
+    "no header": (lambda f: header(f, "{nonsense"), "damaged or truncated: .*header"),
+    "odd header": (lambda f: header(f, '{"a": {"dtype": "F32"}}'), "truncated: .*shape"),
     "wrong size": (
         lambda f: header(f, '{"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 4]}}'),
-        r"model.safetensors: a has 4 bytes for the shape \(3,\) of float32",
+        "model.safetensors is no safetensors file, or is damaged or truncated: ",
     ),
     "missing": (without(QUERY), f"tensors in .*model.safetensors .* missing: {QUERY}"),
     "unexpected": (with_array("pooler", np.zeros(2)), "unexpected: pooler"),
@@ -83,7 +78,10 @@ HUGGING_FACE = {
         with_array(QUERY, np.zeros((12, 9), np.float32)),
         rf"{QUERY} is \(12, 9\), not \(12, 8\)",
     ),
-    "dtype": (with_array(QUERY, np.zeros((12, 8), np.int32)), f"{QUERY} is int32; parameters"),
+    "dtype": (
+        with_array(QUERY, np.zeros((12, 8), np.int32)),
+        f"{QUERY} has the dtype I32; known: F64",
+    ),
     "untied": (
         with_array("lm_head.weight", np.zeros((40, 8), np.float32)),
         "lm_head.weight differs from shared.weight, which tie_word_embeddings",
@@ -117,7 +115,7 @@ SHARDED = {
     ),
     "truncated shard": (
         lambda f: truncate(f / "model-00003-of-00006.safetensors"),
-        r"model-00003-of-00006.safetensors: \S+ ends at byte",
+        "model-00003-of-00006.safetensors is no safetensors file, or is damaged or truncated: ",
     ),
     "tensor in another shard": (
         lambda f: index(

@@ -30,11 +30,11 @@ def write_random(folder, config):
     for number, group in enumerate(safetensors_files.shards(sizes, SHARD_BYTES)):
         file = f"model-{number}.safetensors"
         places |= dict.fromkeys(group, file)
-        safetensors_files.write(
-            folder / file,
-            {name: (shapes[name], bfloat16) for name in group},
-            lambda name: random.integers(0x3C00, 0x3F00, shapes[name], np.uint16).view(bfloat16),
-        )
+        tensors = {
+            name: random.integers(0x3C00, 0x3F00, shapes[name], np.uint16).view(bfloat16)
+            for name in group
+        }
+        safetensors_files.write(folder / file, tensors)
     (folder / huggingface.INDEX).write_text(json.dumps({"weight_map": places}))
     return max(file.stat().st_size for file in folder.glob("*.safetensors")), sum(sizes.values())
 

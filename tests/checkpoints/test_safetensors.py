@@ -1,37 +1,40 @@
-"""Our safetensors files against the `safetensors` package, both ways."""
+"""Arrays in safetensors files: slices, dtypes, and the distribution over files."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from spec_cascades.checkpoints import safetensors_files
-
-safetensors_numpy = pytest.importorskip("safetensors.numpy")
+from spec_cascades.checkpoints import arrays, safetensors_files
 
 ARRAYS = {
     "a": np.arange(12, dtype=np.float32).reshape(3, 4),
-    "b.weight": np.arange(6, dtype=np.float16),
+    "transposed": np.arange(12, dtype=np.float32).reshape(3, 4).T,
+    "b.weight": np.arange(6).astype(ml_dtypes.bfloat16),
     "c": np.array(2.5, np.float64),
     "d": np.zeros((0, 3), np.float32),
 }
 
 
-def test_files_of_the_package_are_read(tmp_path):
-    safetensors_numpy.save_file(ARRAYS, tmp_path / "x.safetensors", metadata={"format": "pt"})
-    found = safetensors_files.read(tmp_path / "x.safetensors")
-    assert found.keys() == ARRAYS.keys()
-    for name, array in ARRAYS.items():
-        assert (found[name].shape, found[name].dtype) == (array.shape, array.dtype)
-        np.testing.assert_array_equal(found[name].whole(), array)
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    file = tmp_path_factory.mktemp("safetensors") / "x.safetensors"
+    safetensors_files.write(file, ARRAYS)
+    return safetensors_files.read(file)
 
 
-def test_files_of_ours_are_read_by_the_package(tmp_path):
-    shapes = {name: (x.shape, x.dtype) for name, x in ARRAYS.items()}
-    safetensors_files.write(tmp_path / "x.safetensors", shapes, lambda name: ARRAYS[name])
-    found = safetensors_numpy.load_file(tmp_path / "x.safetensors")
-    assert found.keys() == ARRAYS.keys()
-    for name, array in ARRAYS.items():
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_come_back(found, name):
+    array = ARRAYS[name]
+    assert (found[name].shape, found[name].dtype) == (array.shape, array.dtype)
+    np.testing.assert_array_equal(found[name].whole(), array)
+
+
+@pytest.mark.parametrize("name", ["a", "b.weight"])
+def test_parts_come_alone(found, name):
+    index = (slice(1, 3),) * ARRAYS[name].ndim
+    part = arrays.read_part(found[name], index)
+    assert part.dtype == ARRAYS[name].dtype
+    np.testing.assert_array_equal(part, ARRAYS[name][index])
 
 
 def test_shards_keep_the_order_and_the_limit():
