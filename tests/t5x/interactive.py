@@ -1,5 +1,7 @@
 """Answers by T5X's InteractiveModel, from one checkpoint that holds both models.
 
+What `spec-cascades convert TARGET DST --to=t5x --drafter=DRAFTER` writes.
+
 python interactive.py TARGET_CHECKPOINT DRAFT_CHECKPOINT FOLDER    writes FOLDER/answers.json
 """
 
@@ -9,29 +11,28 @@ import sys
 
 import jax.numpy as jnp
 import t5x_tiny
-from t5x import checkpoints, interactive_model
+from t5x import interactive_model
 
-from spec_cascades.t5x import CompositeCheckpointManager, SpeculativeCascadeModel
+from spec_cascades import checkpoints
+from spec_cascades.t5x import SpeculativeCascadeModel
 
 target, draft, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 model = SpeculativeCascadeModel(
     t5x_tiny.config("target"), t5x_tiny.config("draft"), t5x_tiny.VOCABULARY, t5x_tiny.VOCABULARY
 )
-partitioner = t5x_tiny.partitioner()
-state = t5x_tiny.initializer(model, partitioner).global_train_state_shape
-manager = CompositeCheckpointManager("", state, partitioner, draft_path=draft)
-checkpoints.Checkpointer(state, partitioner, str(folder / "merged")).save(manager.restore(target))
+merged = folder / "checkpoint_0"
+checkpoints.convert(target, merged, to="t5x", drafter=draft)
 
 shapes = {"encoder_input_tokens": (4, 16), "decoder_input_tokens": (4, 20)}
 session = interactive_model.InteractiveModel(
     batch_size=4,
     task_feature_lengths=t5x_tiny.LENGTHS,
     output_dir=str(folder / "session"),
-    partitioner=partitioner,
+    partitioner=t5x_tiny.partitioner(),
     model=model,
     dtype="float32",
     restore_mode="specific",
-    checkpoint_path=str(folder / "merged" / f"checkpoint_{t5x_tiny.STEP}"),
+    checkpoint_path=str(merged),
     input_shapes=shapes,
     input_types={name: jnp.int32 for name in shapes},
 )
@@ -41,7 +42,6 @@ scores = session.score(examples)
 (folder / "answers.json").write_text(
     json.dumps(
         {
-            "step": session.step,
             "predictions": [
                 text.decode() if isinstance(text, bytes) else text for _, text in answers
             ],
