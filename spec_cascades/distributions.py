@@ -74,10 +74,11 @@ def working(
     greedy = temperature <= GREEDY_TEMPERATURE
 
     def sampled(logits):
-        # From the largest logit down: scaled, every real logit then stays above `MASKED`, and the
-        # softmax needs no maximum of its own (no filter takes the largest logit away).
+        # From the largest logit down, so that the softmax needs no maximum of its own (no filter
+        # takes the largest logit away). What is masked stays so, however high the temperature.
         below = logits - logits.max(axis=-1, keepdims=True)
         scaled = below / jnp.where(greedy, 1.0, temperature)[..., None]
+        scaled = jnp.where(logits <= MASKED, MASKED, scaled)
         weights = jnp.exp(_filter(scaled, top_k, top_p))
         return weights / weights.sum(axis=-1, keepdims=True)
 

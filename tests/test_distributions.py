@@ -121,7 +121,7 @@ def test_padded_tables_give_no_probability_above_the_real_vocabulary():
         np.testing.assert_allclose(
             dist.raw(fitted)[:, :5], oracles.softmax(logits[:, :5]), atol=1e-6
         )
-        for temperature in (0.0, 0.7, 30.0):
+        for temperature in (0.0, 0.7, 30.0, 1e9):
             for top_k, top_p in ((0, 1.0), (7, 0.999999)):
                 got = np.asarray(working(fitted, temperature, top_k, top_p))
                 assert (got[:, 5:] == 0).all()

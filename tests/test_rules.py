@@ -491,6 +491,12 @@ def test_a_name_is_not_taken_twice(own_rule):
     assert rules.get(own_rule).summary == "new"
 
 
+@pytest.mark.parametrize("name", ["target", "bild"])
+def test_names_of_other_methods_are_no_rules_names(name):
+    with pytest.raises(ValueError, match=f"'{name}' bears the name of a method"):
+        rules.register_rule(summary="x", source="y", name=name)(lambda d, alpha: d.q)
+
+
 def test_own_choices_and_verdicts():
     try:
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from spec_cascades import checks
 from spec_cascades import distributions as dist
 from spec_cascades.decoding import state as st
 from spec_cascades.decoding.drafters import Draft, Drafter
@@ -89,8 +90,7 @@ class SpeculativeDecoder:
     bonus: str = "target"
 
     def __post_init__(self):
-        if self.gamma < 1:
-            raise ValueError(f"gamma = {self.gamma} must be at least 1")
+        checks.counts(gamma=self.gamma)
         for name, value, known in (
             ("verification", self.verification, METHODS),
             ("bonus", self.bonus, BONUSES),

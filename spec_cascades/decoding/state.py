@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from spec_cascades import checks
 from spec_cascades import distributions as dist
 
 
@@ -54,14 +55,14 @@ class DecodeConfig:
     return_log_probs: bool = False
 
     def __post_init__(self):
-        if self.max_decode_length < 0:
-            raise ValueError(f"max_decode_length = {self.max_decode_length} must be 0 or more")
-        if self.top_k < 0:
-            raise ValueError(f"top_k = {self.top_k} must be 0 (off) or more")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p = {self.top_p} must be above 0 and at most 1 (off)")
-        if self.vocab_size is not None and self.vocab_size < 1:
-            raise ValueError(f"vocab_size = {self.vocab_size} must be 1 or more")
+        if not checks.is_whole(self.max_decode_length, 0):
+            raise ValueError(
+                f"max_decode_length must be a whole number, 0 or more, got "
+                f"{self.max_decode_length!r}"
+            )
+        checks.sampling(top_k=self.top_k, top_p=self.top_p)
+        if self.vocab_size is not None:
+            checks.counts(vocab_size=self.vocab_size)
 
     def working(self, logits: jax.Array, temperature: jax.Array) -> jax.Array:
         """Working distribution: [batch, ..., V], scalar or [batch] -> [batch, ..., V]."""

@@ -10,6 +10,9 @@ from spec_cascades.rules.rule import Parameter, Rule
 
 Decorator = Callable[[Callable], Callable]
 
+RESERVED = ("target", "drafter", "sequence_cascade", "bild")
+"""Names that mean methods other than rules wherever methods are named."""
+
 _RULES: dict[str, Rule] = {}
 REGISTRY: Mapping[str, Rule] = MappingProxyType(_RULES)
 
@@ -92,6 +95,10 @@ def _register(
 
 def _check_name(rule: Rule) -> None:
     """A name belongs to the module that took it first; that one may register it again."""
+    if rule.name in RESERVED:
+        raise ValueError(
+            f"rule {rule.name!r} bears the name of a method that is no rule; rename it"
+        )
     known = _RULES.get(rule.name)
     if known is not None and known.function.__module__ != rule.function.__module__:
         raise ValueError(

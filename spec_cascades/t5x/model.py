@@ -1,7 +1,6 @@
 """The model that T5X's scripts take: a target and a drafter, decoded by the speculative loop."""
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import seqio
 from t5x import models
 
-from spec_cascades import decoding, rules
+from spec_cascades import checks, decoding, rules
 from spec_cascades.decoding.state import log_probability
 from spec_cascades.models.t5 import T5, T5Config
 
@@ -75,8 +74,7 @@ class SpeculativeCascadeModel(models.BaseTransformerModel):
         self._draft = None if draft == PROMPT_LOOKUP else T5(_config(draft, dtype))
         self._rule = rules.get(rule) if isinstance(rule, str) else rule
         self._alpha = rules.check_alpha(self._rule, alpha)
-        if not 0 <= temperature < math.inf:
-            raise ValueError(f"temperature = {temperature!r} must be 0 (greedy) or more")
+        checks.sampling(temperature=temperature)
         self._temperature = temperature
         rows, words = self._target.vocab_size, output_vocabulary.vocab_size
         if words > rows:

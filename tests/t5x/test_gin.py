@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from spec_cascades import resources
+from spec_cascades import resources, rules
 from spec_cascades.models.t5 import T5Config
 
 GIN = resources.root() / "gin" / "t5x"
@@ -80,9 +80,9 @@ def test_there_are_files_for_every_family():
 
 
 def test_a_rules_parameters_can_be_set(parse):
-    lossy = ["RULE = @rules.get()", "rules.get.name = 'lossy'", "rules.get.beta = 'normalised'"]
+    lossy = ["RULE = 'lossy'", "rules.get.beta = 'normalised'", "rules.get.strict_prefix = 3"]
     made = parse(MODELS[0], *BYTES, *lossy).get_configurable("SpeculativeCascadeModel")()
-    assert dict(made._rule.settings) == {"beta": "normalised"}
+    assert made._rule == rules.get("lossy", beta="normalised", strict_prefix=3)
 
 
 def test_a_missing_binding_names_itself(parse):

@@ -133,9 +133,10 @@ def test_settings_reach_the_decoder(make, params, batch):
     [
         ({"rule": "speculativ"}, "did you mean 'speculative'"),
         ({"rule": "token_v3", "alpha": 2.0}, "alpha = 2.0 is out of range"),
-        ({"gamma": 0}, "gamma = 0"),
-        ({"temperature": -1.0}, "temperature = -1.0"),
-        ({"top_p": 0.0}, "top_p = 0.0"),
+        ({"gamma": 0}, "gamma must be a whole number of at least 1, got 0"),
+        ({"temperature": -1.0}, "temperature must be a number of at least 0"),
+        ({"top_p": 0.0}, "top_p must be above 0"),
+        ({"gamma": 2.5}, "gamma must be a whole number"),
         ({"verification": "blocks"}, "verification = 'blocks'"),
         ({"target": "flan_t5_xlarge"}, "did you mean 'flan_t5_large'"),
         ({"dtype": "float16"}, "dtype='float16'"),
