@@ -559,7 +559,7 @@ def test_the_steps_in_a_loop_on_the_host_give_the_same():
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"gamma": 0}, ["gamma = 0", "at least 1"]),
+        ({"gamma": 0}, ["gamma must be a whole number of at least 1", "got 0"]),
         ({"verification": "blocks"}, ["verification", "'blocks'", "token, block"]),
         ({"bonus": "drafter"}, ["bonus", "'drafter'", "target, rule"]),
         ({"rule": "lossy", "verification": "block"}, ["block", "'lossy'", "target distribution"]),
