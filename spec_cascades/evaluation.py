@@ -322,6 +322,10 @@ def _fingerprint(
         "examples": _digest_texts(examples),
         "target": _digest_model(settings["target"]),
         "drafter": _digest_model(settings["drafter"]),
+        # Decides which tokens can be written at all; a checkpoint alone need not say it.
+        "vocab_size": checkpoints.read_vocabulary(
+            settings["target"], settings["vocabulary"]
+        ).vocab_size,
         **{name: settings[name] for name in _SHARED},
     }
 
@@ -334,20 +338,32 @@ def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _digest_model(path: str) -> str:
-    """A short digest of a checkpoint: names, sizes and heads of its files.
+# Of large files a digest reads so many blocks of so many bytes, evenly spread over the checkpoint.
+_BLOCK = 1 << 16
+_BLOCKS = 4096
 
-    Of `gs://` paths the name has to do: thousands of small files stand for a model there.
+
+def _digest_model(path: str) -> str:
+    """A short digest of a checkpoint: names, sizes and content of its files.
+
+    Up to `_BLOCK * _BLOCKS` bytes (256 MiB) all of it is read; of a larger one evenly spread
+    blocks, and always the tail of each file: fine-tuned models differ from each other all over,
+    and in nothing but these numbers. Of `gs://` paths the name has to do: thousands of small files
+    stand for a model there.
     """
     if path == methods.PROMPT_LOOKUP:
         return path
     place = checkpoints.resolve(path)
     if "://" in str(place):
         return hashlib.sha256(str(place).encode()).hexdigest()[:16]
-    digest = hashlib.sha256()
     files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
-    for file in files:
+    sizes = [file.stat().st_size for file in files]
+    stride = max(_BLOCK, sum(sizes) // _BLOCKS)
+    digest = hashlib.sha256()
+    for file, size in zip(files, sizes, strict=True):
+        digest.update(f"{file.relative_to(place)} {size} ".encode())
         with open(file, "rb") as content:
-            head = content.read(4096)
-        digest.update(f"{file.relative_to(place)} {file.stat().st_size} ".encode() + head)
+            for start in (*range(0, size, stride), max(0, size - _BLOCK)):
+                content.seek(start)
+                digest.update(content.read(_BLOCK))
     return digest.hexdigest()[:16]

@@ -1,12 +1,13 @@
 """The sweep, on tiny random models: what it writes, and that it survives."""
 
 import json
+import shutil
 
 import jax
 import pytest
 import tiny
 
-from spec_cascades import evaluation, partitioning, results, summary, sweep
+from spec_cascades import checkpoints, evaluation, partitioning, results, summary, sweep
 
 METHODS = [
     "target",
@@ -61,9 +62,7 @@ def run(home, output, **settings):
     }
     return evaluation.evaluate(
         output_dir=output,
-        target=home / "target",
-        drafter=home / "drafter",
-        **arguments | settings,
+        **{"target": home / "target", "drafter": home / "drafter"} | arguments | settings,
     )
 
 
@@ -193,6 +192,53 @@ def test_another_experiment_is_refused(home, finished):
     output, _ = finished
     with pytest.raises(ValueError, match="max_decode_length is 5 now and was 12 there"):
         run(home, output, max_decode_length=5)
+
+
+def halved(src, dst):
+    """Writes a Hugging Face folder of the same sizes with other numbers in it."""
+    from safetensors import numpy as safetensors
+
+    shutil.copytree(src, dst)
+    tensors = safetensors.load_file(dst / "model.safetensors")
+    safetensors.save_file({k: x * 0.5 for k, x in tensors.items()}, dst / "model.safetensors")
+
+
+def test_another_model_of_the_same_sizes_is_another_experiment(home, finished, tmp_path):
+    output, _ = finished
+    checkpoints.convert(home / "target", tmp_path / "a", to="huggingface")
+    halved(tmp_path / "a", tmp_path / "b")
+    shutil.copytree(tmp_path / "a", tmp_path / "moved")
+    a, b, moved = (evaluation._digest_model(tmp_path / name) for name in ("a", "b", "moved"))
+    assert a == moved != b
+    shutil.copytree(output, tmp_path / "output")
+    with pytest.raises(ValueError, match="another experiment: target is"):
+        run(home, tmp_path / "output", target=tmp_path / "b")
+
+
+@pytest.mark.parametrize("changed", [0, 640, 999])
+def test_large_files_are_digested_all_over(tmp_path, monkeypatch, changed):
+    monkeypatch.setattr(evaluation, "_BLOCK", 16)
+    monkeypatch.setattr(evaluation, "_BLOCKS", 25)
+    content = bytearray(1000)
+    (tmp_path / "model").write_bytes(content)
+    before = evaluation._digest_model(tmp_path / "model")
+    content[changed] = 1
+    (tmp_path / "model").write_bytes(content)
+    assert evaluation._digest_model(tmp_path / "model") != before
+
+
+def test_another_vocabulary_of_a_checkpoint_without_one_is_another_experiment(home, tmp_path):
+    from seqio import ByteVocabulary
+
+    checkpoints.convert(home / "target", tmp_path / "orbax", to="orbax")
+    settings = dict.fromkeys(evaluation._SHARED) | {"drafter": "prompt_lookup"}
+    settings["target"] = tmp_path / "orbax"
+    plain, with_sentinels = (
+        evaluation._fingerprint(settings | {"vocabulary": vocabulary}, {})
+        for vocabulary in (ByteVocabulary(extra_ids=0), ByteVocabulary(extra_ids=125))
+    )
+    assert (plain.pop("vocab_size"), with_sentinels.pop("vocab_size")) == (259, 384)
+    assert plain == with_sentinels
 
 
 def test_seeds_are_averaged_with_their_spread(finished):
