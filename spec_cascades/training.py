@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from spec_cascades import checkpoints, checks, partitioning, progress, rules
+from spec_cascades import checkpoints, checks, partitioning, progress, results, rules
 from spec_cascades.models.t5 import T5, T5Config
 
 Params = Any
@@ -408,10 +408,8 @@ class _MetricsLog:
     """metrics.jsonl and the progress bar; sums stay on the device between reports."""
 
     def __init__(self, path: pathlib.Path, first: int, steps: int, description: str):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = _lines_up_to(path, first)
-        self._file = path.open("w", encoding="utf-8")
-        self._file.writelines(kept)
+        results.write_atomically(path, "".join(_lines_up_to(path, first)))
+        self._file = path.open("a", encoding="utf-8")
         self._bar = progress.bar(steps, initial=first, unit="step", description=description)
         self._description = description
         self._shown: dict[str, str] = {}
@@ -492,13 +490,14 @@ def claim_run_dir(path: str | pathlib.Path, settings: Mapping[str, Any]) -> None
     """Writes the settings into a new run folder, or checks them against an old one's.
 
     Raises:
-        ValueError: the folder is another run's; the message lists what differs.
+        ValueError: the folder is another run's (the message lists what differs), or its run.json
+            is damaged.
     """
     path = pathlib.Path(path)
     plain = json.loads(json.dumps(dict(settings), default=_plain))
     file = path / "run.json"
     if file.exists():
-        old = json.loads(file.read_text(encoding="utf-8"))
+        old = _read_settings(file)
         differing = sorted(n for n in {*old, *plain} if old.get(n) != plain.get(n))
         if differing:
             changes = ", ".join(f"{n}: {old.get(n)!r} -> {plain.get(n)!r}" for n in differing)
@@ -506,8 +505,16 @@ def claim_run_dir(path: str | pathlib.Path, settings: Mapping[str, Any]) -> None
                 f"{path} holds a run of other settings ({changes}); choose another output_dir"
             )
         return
-    path.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+    results.write_atomically(file, json.dumps(plain, indent=1) + "\n")
+
+
+def _read_settings(file: pathlib.Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{file} is damaged ({error}): choose another output_dir, or remove the file"
+        ) from None
 
 
 def _plain(value):

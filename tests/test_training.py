@@ -95,6 +95,15 @@ def test_a_killed_run_ends_with_bit_identical_parameters(params, tmp_path, unint
     assert [row["step"] for row in metrics(tmp_path)] == [2, 4, 6, 8, 10, 12]
 
 
+def test_a_resumed_run_keeps_its_metrics_on_disk_before_it_reports(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    lines = [json.dumps({"step": step, "loss": 1.0}) + "\n" for step in (2, 4, 6)]
+    path.write_text("".join(lines) + '{"step": 8, "lo')
+    log = training._MetricsLog(path, 4, 12, "train")
+    assert path.read_text() == "".join(lines[:2])
+    log.close()
+
+
 def test_a_finished_run_returns_its_parameters_without_a_step(params, uninterrupted):
     run_dir, finished = uninterrupted
     again = run(params, run_dir, SETTINGS, killed_at(0))
@@ -257,6 +266,14 @@ def test_a_run_folder_of_other_settings_is_refused(tmp_path):
     training.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 3})
     with pytest.raises(ValueError, match=r"other settings \(steps: 3 -> 4\)"):
         training.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 4})
+
+
+@pytest.mark.parametrize("content", ["", '{"steps": 3', "[3]"])
+def test_a_damaged_run_json_is_named(tmp_path, content):
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(ValueError, match=r"run\.json is damaged"):
+        training.claim_run_dir(tmp_path, {"steps": 3})
+    assert (tmp_path / "run.json").read_text() == content
 
 
 def test_train_writes_a_model_folder_and_says_what_is_wrong(tmp_path):
