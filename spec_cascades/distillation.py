@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spec_cascades import checkpoints, checks, rules, training
+from spec_cascades import checkpoints, checks, rules, sweep, training
+from spec_cascades.checkpoints import loading
 from spec_cascades.models.t5 import T5
 
 Divergence = Callable[[jax.Array, jax.Array], jax.Array]
@@ -216,14 +217,12 @@ def distill(run: DistillRun) -> pathlib.Path:
             folder of other settings.
     """
     run.check_task()
+    sweep.check_vocabularies(run.target, None, [run.task], run.vocabulary)
+    found = checkpoints.open_checkpoint(run.target, vocabulary=run.vocabulary)
+    run.claim("distill")
+    teacher = loading.read_params(found, dtype="float32", mesh=run.mesh())
     vocabulary = run.data().vocabulary
-    teacher = checkpoints.load(
-        run.target, dtype="float32", mesh=run.mesh(), vocabulary=run.vocabulary
-    )
     drafter = T5(run.config)
-    checkpoints.check_pair(
-        teacher, checkpoints.Loaded(drafter, None, vocabulary, pathlib.Path(run.output_dir))
-    )
     prepare = None
     if run.on_policy > 0:
         prepare = on_policy_text(
@@ -233,5 +232,5 @@ def distill(run: DistillRun) -> pathlib.Path:
             vocab_size=vocabulary.vocab_size,
             seed=run.seed,
         )
-    loss_fn = distillation_loss(teacher.model, drafter, run.divergence, vocabulary.vocab_size)
-    return run.execute("distill", drafter, loss_fn, frozen=teacher.params, prepare=prepare)
+    loss_fn = distillation_loss(found.model, drafter, run.divergence, vocabulary.vocab_size)
+    return run.execute("distill", drafter, loss_fn, frozen=teacher, prepare=prepare)

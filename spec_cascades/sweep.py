@@ -29,6 +29,7 @@ from spec_cascades import (
     scoring,
     timing,
 )
+from spec_cascades.checkpoints import loading
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,17 +170,17 @@ def load_models(
     """
     check_vocabularies(target, drafter, vocabulary=vocabulary)
     mesh = partitioning.make_mesh(model_parallelism)
+    paths = (target,) if drafter == methods.PROMPT_LOOKUP else (target, drafter)
+    # Whatever is wrong with either is found before the parameters of one are read.
+    opened = [checkpoints.open_checkpoint(path, vocabulary=vocabulary) for path in paths]
 
-    def load(path: str) -> checkpoints.Loaded:
+    def read(found: checkpoints.Checkpoint) -> checkpoints.Loaded:
         where = mesh if mesh.size > 1 else None
-        return checkpoints.load(path, dtype=dtype, mesh=where, vocabulary=vocabulary)
+        params = loading.read_params(found, dtype=dtype, mesh=where)
+        return checkpoints.Loaded(found.model, params, found.vocabulary, found.path)
 
-    if drafter == methods.PROMPT_LOOKUP:
-        loaded = load(target)
-        return Models(loaded, loaded, mesh)
-    pair = [load(target), load(drafter)]
-    checkpoints.check_pair(*pair)
-    return Models(*pair, mesh)
+    loaded = [read(found) for found in opened]
+    return Models(loaded[0], loaded[-1], mesh)
 
 
 @dataclasses.dataclass(frozen=True)

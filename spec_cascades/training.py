@@ -614,11 +614,21 @@ class Run(Settings):
             task=self.task, lengths=self.lengths, batch_size=self.batch_size, seed=self.seed
         )
 
-    def execute(self, command: str, model: T5, loss_fn: LossFn, **options: Any) -> pathlib.Path:
-        """Claims the run folder, fits the model, and exports it.
+    def claim(self, command: str) -> None:
+        """Makes the run folder this run's, before anything expensive; see `claim_run_dir`.
 
         Args:
             command: "train" or "distill", recorded in run.json.
+        """
+        settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        settings.pop("output_dir")
+        claim_run_dir(self.output_dir, {"command": command, **settings})
+
+    def execute(self, command: str, model: T5, loss_fn: LossFn, **options: Any) -> pathlib.Path:
+        """Fits the model in the claimed run folder, and exports it.
+
+        Args:
+            command: "train" or "distill", for the progress bar.
             model: what learns, from its initial parameters.
             loss_fn: see `LossFn`.
             **options: of `fit`.
@@ -626,9 +636,6 @@ class Run(Settings):
         Returns:
             The path of the model folder.
         """
-        settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        settings.pop("output_dir")
-        claim_run_dir(self.output_dir, {"command": command, **settings})
         data = self.data()
         params = fit(
             model,
@@ -673,5 +680,6 @@ def train(run: TrainRun) -> pathlib.Path:
             settings.
     """
     run.check_task()
+    run.claim("train")
     model = T5(run.config)
     return run.execute("train", model, supervised_loss(model, run.label_smoothing))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spec_cascades import checkpoints, distillation
+from spec_cascades.checkpoints import loading
 from spec_cascades.models.t5 import T5, T5Config
 from spec_cascades.tasks import vocabularies
 
@@ -189,9 +190,17 @@ def test_distill_raises_acceptance_and_resumes(tmp_path):
     acceptance = [row["validation_acceptance"] for row in rows if "validation_acceptance" in row]
     assert len(acceptance) == 3 and acceptance[-1] > acceptance[0] + 0.1
     assert checkpoints.load(folder).model == T5(config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loading, "read_params", lambda *a, **k: pytest.fail("target was read"))
+        with pytest.raises(ValueError, match=r"other settings \(steps: 24 -> 25\)"):
+            distillation.distill(
+                distillation.DistillRun(
+                    output_dir=str(tmp_path / "run"), **arguments | {"steps": 25}
+                )
+            )
 
 
-def test_distill_refuses_a_target_of_another_vocabulary(tmp_path):
+def test_distill_refuses_a_target_of_another_vocabulary(tmp_path, monkeypatch):
     from spec_cascades import tasks
 
     text = [f"sentence number {i} of a little text" for i in range(60)]
@@ -200,6 +209,7 @@ def test_distill_refuses_a_target_of_another_vocabulary(tmp_path):
     data = tmp_path / "data.jsonl"
     data.write_text('{"inputs": "a", "targets": "b"}\n')
     tasks.register_file_task("other_vocabulary", train=str(data), vocabulary="byte")
+    monkeypatch.setattr(loading, "read_params", lambda *a, **k: pytest.fail("target was read"))
     with pytest.raises(ValueError, match="have different vocabularies"):
         distillation.distill(
             distillation.DistillRun(
@@ -213,3 +223,4 @@ def test_distill_refuses_a_target_of_another_vocabulary(tmp_path):
                 validation_split=None,
             )
         )
+    assert not (tmp_path / "run").exists()

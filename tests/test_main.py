@@ -9,7 +9,8 @@ import jax
 import pytest
 import tiny
 
-from spec_cascades import checkpoints, gin_utils, main, partitioning, resources, rules, sweep
+from spec_cascades import gin_utils, main, partitioning, resources, rules, sweep
+from spec_cascades.checkpoints import loading
 from spec_cascades.cli import arguments
 
 
@@ -169,15 +170,23 @@ def test_what_is_wrong_comes_before_what_is_missing(capsys, argv, message):
 
 
 def test_prompt_lookup_needs_no_drafter_model(home, tmp_path, capsys, monkeypatch):
-    def stop(path, **options):
-        raise ValueError(f"to be loaded: {path}")
+    def stop(found, **options):
+        raise ValueError(f"to be read: {found.path}")
 
-    monkeypatch.setattr(checkpoints, "load", stop)
+    monkeypatch.setattr(loading, "read_params", stop)
     flags = ["--drafter=prompt_lookup", f"--output_dir={tmp_path}"]
     assert evaluate(home, *flags) == 2
-    assert_one_line(capsys, f"to be loaded: {home / 'target'}")
+    assert_one_line(capsys, f"to be read: {home / 'target'}")
     assert evaluate(home, *flags, "--methods=target,bild") == 2
     assert_one_line(capsys, "method 'bild' needs a drafter model, prompt_lookup is none")
+
+
+def test_a_damaged_drafter_is_found_before_the_target_is_read(home, tmp_path, monkeypatch):
+    shutil.copytree(home / "drafter", tmp_path / "damaged")
+    change_config(tmp_path / "damaged", emb_dim=48)
+    monkeypatch.setattr(loading, "read_params", lambda *a, **k: pytest.fail("target was read"))
+    with pytest.raises(ValueError, match="damaged do not fit the model"):
+        sweep.load_models(home / "target", tmp_path / "damaged")
 
 
 def test_own_data_and_models_need_no_other_flag(home, tmp_path, capsys, monkeypatch):
