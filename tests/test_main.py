@@ -9,7 +9,7 @@ import jax
 import pytest
 import tiny
 
-from spec_cascades import gin_utils, main, partitioning, resources, rules, sweep
+from spec_cascades import checkpoints, gin_utils, main, partitioning, resources, rules, sweep
 from spec_cascades.checkpoints import loading
 from spec_cascades.cli import arguments
 
@@ -356,6 +356,24 @@ def test_a_file_task_is_declared_in_gin_alone(home):
     ]
     arguments.prepare(arguments.parse(["evaluate"]), [], lines, [])
     assert len(tasks.examples("from_gin", "test")) == 10
+
+
+@pytest.mark.parametrize("form", ["orbax", "huggingface"])
+def test_a_file_task_takes_whatever_vocabulary_its_models_take(home, tmp_path, form):
+    from spec_cascades import tasks
+
+    checkpoints.convert(home / "target", tmp_path / "model", to=form)
+    named = {"orbax": "evaluate.vocabulary = 'byte'"}  # The checkpoint carries none.
+    lines = [
+        f"register_file_task.name = 'from_{form}'",
+        f"register_file_task.test = '{home / 'data.jsonl'}'",
+        f"evaluate.target = '{tmp_path / 'model'}'",
+        "evaluate.drafter = 'prompt_lookup'",
+        f"evaluate.task = 'from_{form}'",
+        named.get(form, f"register_file_task.vocabulary = '{tmp_path / 'model'}'"),
+    ]
+    arguments.prepare(arguments.parse(["evaluate"]), [], lines, [])
+    assert tasks.vocabulary(f"from_{form}").vocab_size >= 259
 
 
 RULE = """

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 _GIN_HELP = """\
@@ -292,15 +292,20 @@ def prepare(
     gin_utils.parse(files, lines)
     gin_utils.check(options.command, without=["task"])
     if gin_utils.bound("register_file_task"):
-        _register_file_task(gin_utils.bound(options.command).get("target"))
+        _register_file_task(gin_utils.bound(options.command))
     gin_utils.check(options.command)
     gin_utils.check_bound(options.command, flags=[flag.name for flag in flags])
 
 
-def _register_file_task(target: str | None) -> None:
+def _register_file_task(job: Mapping[str, Any]) -> None:
+    """Registers the file task in its own vocabulary, or that of the job's target."""
     from spec_cascades import checkpoints, gin_utils
+    from spec_cascades.checkpoints import formats
 
-    own = {}
-    if target is not None and "vocabulary" not in gin_utils.bound("register_file_task"):
-        own["vocabulary"] = checkpoints.read_vocabulary(target)
-    gin_utils.call("register_file_task", **own)
+    task = gin_utils.bound("register_file_task")
+    vocabulary, target = task.get("vocabulary"), job.get("target")
+    if vocabulary is None and target is not None:
+        vocabulary = checkpoints.read_vocabulary(target, job.get("vocabulary"))
+    elif not task.get("extra_ids"):  # Sentinels are asked for of a name alone.
+        vocabulary = formats.as_vocabulary(vocabulary)
+    gin_utils.call("register_file_task", vocabulary=vocabulary)
