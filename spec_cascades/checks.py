@@ -48,21 +48,19 @@ def positive(**named: Any) -> None:
             raise ValueError(f"{name} must be a number above 0, got {value!r}")
 
 
+def not_negative(**named: Any) -> None:
+    """Each must be a finite number of at least 0."""
+    for name, value in named.items():
+        if not (is_number(value) and 0 <= value < math.inf):
+            raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
+
+
 def sampling(*, temperature: Any = 0.0, top_k: Any = 0, top_p: Any = 1.0, seed: Any = 0) -> None:
     """Temperature at least 0, top_k at least 0, top_p above 0 and at most 1, seed at least 0."""
-    if not is_number(temperature) or not 0 <= temperature < math.inf:
-        raise ValueError(f"temperature must be a number of at least 0, got {temperature!r}")
+    not_negative(temperature=temperature)
     if not is_whole(top_k, 0):
         raise ValueError(f"top_k must be a whole number, 0 for all tokens, got {top_k!r}")
     if not is_number(top_p) or not 0 < top_p <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1, got {top_p!r}")
     if not is_whole(seed, 0) or seed >= 2**32:
         raise ValueError(f"a seed must be a whole number from 0 to 2**32 - 1, got {seed!r}")
-
-
-def dtype(value: Any, name: str = "dtype") -> None:
-    """A floating type that models are held or stored in."""
-    from spec_cascades.checkpoints.arrays import DTYPES
-
-    if value not in DTYPES:
-        raise ValueError(f"unknown {name} {value!r}; known: {', '.join(DTYPES)}")

@@ -34,6 +34,7 @@ from spec_cascades import (
     results,
     sweep,
 )
+from spec_cascades.checkpoints import arrays
 
 _logger = logging.getLogger(__name__)
 
@@ -201,7 +202,7 @@ def check(**settings: Any) -> Checked:
     )
     checks.sampling(top_k=given["top_k"], top_p=given["top_p"])
     _check_counts(given)
-    checks.dtype(given["dtype"])
+    arrays.as_dtype(given["dtype"])
     checks.names(**{name: given[name] for name in _NAMES if given.get(name) is not None})
     _check_batch(given["batch_size"], given["model_parallelism"])
     names = _subtasks(given["task"], given["split"]) if "task" in given else []

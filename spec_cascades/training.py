@@ -32,6 +32,8 @@ import numpy as np
 import optax
 
 from spec_cascades import checkpoints, checks, partitioning, progress, results, rules
+from spec_cascades.checkpoints import arrays
+from spec_cascades.checkpoints.checks import check_table
 from spec_cascades.models.t5 import T5, T5Config
 
 Params = Any
@@ -90,6 +92,7 @@ class Settings:
         if self.steps is not None:  # None stands for "not given yet", see `Run.check`
             checks.counts(steps=self.steps)
         checks.positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        checks.not_negative(weight_decay=self.weight_decay)
         checks.sampling(seed=self.seed)
         if self.weight_decay and self.optimizer != "adamw":
             raise ValueError(f"weight_decay={self.weight_decay} needs optimizer='adamw'")
@@ -477,15 +480,6 @@ def _lines_up_to(path: pathlib.Path, step: int) -> list[str]:
 # --- the command ---
 
 
-def check_vocabulary(vocab_size: int, vocabulary) -> None:
-    """Raises ValueError where the embedding has fewer rows than the vocabulary has pieces."""
-    if vocab_size < vocabulary.vocab_size:
-        raise ValueError(
-            f"config.vocab_size is {vocab_size}, but the task's vocabulary has "
-            f"{vocabulary.vocab_size} pieces; use that or the next multiple of 128"
-        )
-
-
 def claim_run_dir(path: str | pathlib.Path, settings: Mapping[str, Any]) -> None:
     """Writes the settings into a new run folder, or checks them against an old one's.
 
@@ -560,7 +554,7 @@ class Run(Settings):
         for name in ("output_dir", "task"):
             if getattr(self, name) is not None:
                 checks.names(**{name: getattr(self, name)})
-        checks.dtype(self.export_dtype, "export_dtype")
+        arrays.as_dtype(self.export_dtype)
         if self.lengths is not None:
             if not isinstance(self.lengths, Mapping) or set(self.lengths) != {"inputs", "targets"}:
                 raise ValueError(
@@ -596,7 +590,8 @@ class Run(Settings):
             except ValueError as error:
                 raise ValueError(f"{error}; with validation_split=None none is used") from None
         if self.config is not None:
-            check_vocabulary(self.config.vocab_size, self.data().vocabulary)
+            where = f"config.vocab_size for task {self.task!r}"
+            check_table(self.config, self.data().vocabulary, where)
 
     def mesh(self) -> jax.sharding.Mesh:
         """All devices, `model_parallelism` of them to a copy of the model."""

@@ -227,6 +227,8 @@ def test_grouping_taken_up_in_the_middle_gives_the_same_batches():
         ({"schedule": "steep"}, "unknown schedule 'steep': .*known: constant"),
         ({"optimizer": "sgd"}, "unknown optimizer 'sgd': .*known: adamw, adafactor"),
         ({"weight_decay": 0.1}, "weight_decay=0.1 needs optimizer='adamw'"),
+        ({"weight_decay": -1, "optimizer": "adamw"}, "weight_decay must be a number of at least 0"),
+        ({"weight_decay": "0.1", "optimizer": "adamw"}, "weight_decay must be .* got '0.1'"),
         ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
         ({"warmup_steps": 11}, "warmup_steps must be a whole number from 0 to steps = 10"),
     ],
@@ -302,7 +304,7 @@ def test_train_writes_a_model_folder_and_says_what_is_wrong(tmp_path):
     assert "validation_loss" in metrics(tmp_path / "run")[-1]
     with pytest.raises(ValueError, match=r"other settings \(steps: 3 -> 4\)"):
         training.train(training.TrainRun(**arguments | {"steps": 4}))
-    with pytest.raises(ValueError, match="vocab_size is 32, but the task's vocabulary has 259"):
+    with pytest.raises(ValueError, match="vocabulary has 259 pieces, but the embedding 32"):
         training.train(training.TrainRun(**arguments | {"config": CONFIG}))
     with pytest.raises(ValueError, match="unknown task 'train_tset'.*'train_test'"):
         training.train(training.TrainRun(**arguments | {"task": "train_tset"}))
