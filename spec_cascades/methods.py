@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spec_cascades import checks, decoding, rules
-from spec_cascades.decoding.bild import FALLBACK
+from spec_cascades import checks, decoding, rules, verification
+from spec_cascades.decoding.bild import FALLBACK, ROLLBACK
+from spec_cascades.decoding.cascades import SCORES
 
-# What two of the baselines sweep, declared like the parameters of rules.
+# What the sequence cascade sweeps, declared like the parameters of rules.
 _THRESHOLD = rules.Parameter(
     name="threshold",
     low=-math.inf,
@@ -23,11 +24,7 @@ _THRESHOLD = rules.Parameter(
     meaning="the target answers where the score of the drafter's answer is lower",
     grid=(-1.0, -0.5, -0.3, -0.2, -0.1, -0.05, -0.02),
 )
-_FALLBACK = dataclasses.replace(FALLBACK, grid=FALLBACK.grid or (0.2, 0.4, 0.6, 0.8, 0.9))
 _TOKEN_CASCADE = "token_cascade:"
-_VERIFICATIONS = ("token", "block")
-_BONUSES = ("target", "rule")
-_SCORES = ("mean", "sum", "min", "quantile")
 PROMPT_LOOKUP = "prompt_lookup"
 _DRAFTERS = ("model", PROMPT_LOOKUP)
 
@@ -75,7 +72,7 @@ class Method:
     drafter: str = "model"
     score: str = "mean"
     quantile: float = 0.2
-    rollback: float = 5.0
+    rollback: float = ROLLBACK.default
     max_draft: int = 10
 
     @property
@@ -163,7 +160,7 @@ def parse(
     rule = _take_rule(name, kind, given)
     if rule is not None:
         fields["rule"] = rule
-    parameter = {"sequence_cascade": _THRESHOLD, "bild": _FALLBACK}.get(kind)
+    parameter = {"sequence_cascade": _THRESHOLD, "bild": FALLBACK}.get(kind)
     if rule is not None:
         parameter = rule.alpha
     fields |= _take_values(name, parameter, given, alphas)
@@ -230,9 +227,9 @@ def check_gammas(gammas: int | Sequence[int]) -> tuple[int, ...]:
 
 def _check_options(method: Method) -> None:
     for option, known in [
-        ("verification", _VERIFICATIONS),
-        ("bonus", _BONUSES),
-        ("score", _SCORES),
+        ("verification", verification.METHODS),
+        ("bonus", verification.BONUSES),
+        ("score", SCORES),
         ("drafter", _DRAFTERS),
     ]:
         value = getattr(method, option)
