@@ -171,7 +171,7 @@ def load_models(
     check_vocabularies(target, drafter, vocabulary=vocabulary)
     mesh = partitioning.make_mesh(model_parallelism)
     paths = (target,) if drafter == methods.PROMPT_LOOKUP else (target, drafter)
-    # Whatever is wrong with either is found before the parameters of one are read.
+    # Names and shapes of both are checked before the parameters of one are read.
     opened = [checkpoints.open_checkpoint(path, vocabulary=vocabulary) for path in paths]
 
     def read(found: checkpoints.Checkpoint) -> checkpoints.Loaded:
