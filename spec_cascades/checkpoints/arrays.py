@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
 
+from spec_cascades import checks
+
 DTYPES = ("float32", "bfloat16", "float16")
 
 Index = tuple[slice, ...]
@@ -112,8 +114,7 @@ def read_part(array: LazyArray, index: Index) -> np.ndarray:
 
 def as_dtype(name: str) -> np.dtype:
     """The dtype of parameters that a name means; raises ValueError for another."""
-    if name not in DTYPES:
-        raise ValueError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
+    checks.dtype(name)
     return jnp.dtype(name)
 
 

@@ -90,7 +90,7 @@ def open_checkpoint(path, *, model=None, vocabulary=None) -> Checkpoint:
     what = f"the parameters in {place}"
     checks.compare_shapes(checks.shapes(found), checks.expected_shapes(model), what)
     if own is None and vocabulary is not None:
-        own = as_vocabulary(vocabulary)
+        own = as_vocabulary(vocabulary, model.vocab_size)
     if own is not None:
         checks.check_table(model, own, place)
     return Checkpoint(kind, place, model, own, found)
@@ -98,6 +98,10 @@ def open_checkpoint(path, *, model=None, vocabulary=None) -> Checkpoint:
 
 def read_vocabulary(path, vocabulary=None):
     """The vocabulary of a checkpoint, or the given one if it carries none; no arrays are read.
+
+    Args:
+        path: see `load`.
+        vocabulary: see `load`.
 
     Raises:
         FileNotFoundError: no checkpoint there.
@@ -111,16 +115,26 @@ def read_vocabulary(path, vocabulary=None):
         own = huggingface_vocabulary.read(place)
     if own is None and vocabulary is None:
         raise ValueError(NO_VOCABULARY.format(place))
-    return own if own is not None else as_vocabulary(vocabulary)
+    if own is not None or not isinstance(vocabulary, str | pathlib.PurePath):
+        return own if own is not None else vocabulary
+    return open_checkpoint(path, vocabulary=vocabulary).vocabulary
 
 
-def as_vocabulary(vocabulary):
-    """A vocabulary from a name, a file, or a folder that carries one; one stays as it is."""
+def as_vocabulary(vocabulary, rows: int = 0):
+    """A vocabulary from a name, a file, or a folder that carries one; one stays as it is.
+
+    Args:
+        vocabulary: see `load`.
+        rows: of the embedding of the model that speaks it. A name and a SentencePiece file do not
+            say how many sentinels there are; `vocabularies.usual_sentinels` tells by these.
+    """
     from spec_cascades.tasks import vocabularies
 
     if not isinstance(vocabulary, str | pathlib.PurePath):
         return vocabulary
     place = pathlib.Path(vocabulary)
+    if (place / "model.json").is_file():
+        return folder.read_description(place)[1]
     if (place / huggingface.CONFIG).is_file():
         found = huggingface_vocabulary.read(place)
         if found is None:
@@ -128,7 +142,7 @@ def as_vocabulary(vocabulary):
                 f"{place} has no vocabulary: neither spiece.model nor tokenizer.json"
             )
         return found
-    return vocabularies.load(vocabulary)
+    return vocabularies.load_for_table(vocabulary, rows)
 
 
 def _model_of(found: Arrays, where: str, given) -> tuple[Any, Arrays]:

@@ -13,10 +13,11 @@ import shutil
 import tempfile
 from typing import Any
 
+from spec_cascades import checks
+
 SENTENCEPIECE = "spiece.model"
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
-_SENTINEL = re.compile(r"▁?<extra_id_\d+>")
 _BYTE_CLASS = "ByT5Tokenizer"
 # What a sentencepiece model says of a piece (ModelProto.SentencePiece.Type).
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
@@ -32,7 +33,7 @@ def read(path: pathlib.Path):
 
     settings = _settings(path)
     if settings.get("tokenizer_class") == _BYTE_CLASS:
-        return vocabularies.load("byte", extra_ids=settings.get("extra_ids", 125))
+        return vocabularies.load("byte", extra_ids=_number(settings, "extra_ids", 125))
     if (path / SENTENCEPIECE).is_file():
         file = path / SENTENCEPIECE
         return vocabularies.load(file, extra_ids=_num_sentinels(settings, vocabularies.load(file)))
@@ -53,16 +54,21 @@ def _settings(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _num_sentinels(settings: dict[str, Any], vocabulary) -> int:
-    """Sentinels behind the pieces of the file: T5's 100, unless something else is said."""
+    """Sentinels behind the pieces of the file: T5's, unless something else is said."""
     from spec_cascades.tasks import vocabularies
 
-    if any(_SENTINEL.fullmatch(piece) for piece in vocabularies.pieces(vocabulary)):
+    if any(map(vocabularies.is_sentinel, vocabularies.pieces(vocabulary))):
         return 0  # mT5's are pieces of the file.
-    if "extra_ids" in settings:
-        return int(settings["extra_ids"])
-    # Beyond the embedding table there is no sentinel.
-    room = settings.get("vocab_size", 0) - vocabulary.vocab_size
-    return 100 if room >= 100 else 0
+    usual = vocabularies.usual_sentinels(vocabulary, _number(settings, "vocab_size", 0))
+    return _number(settings, "extra_ids", usual)
+
+
+def _number(settings: dict[str, Any], key: str, default: int) -> int:
+    """A setting that counts something; `default` where it is absent or null."""
+    value = default if settings.get(key) is None else settings[key]
+    if not checks.is_whole(value, 0):
+        raise ValueError(f"{key} of the tokenizer is {value!r}; a number is expected")
+    return value
 
 
 def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
@@ -74,6 +80,7 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
     from sentencepiece import sentencepiece_model_pb2
 
     from spec_cascades.checkpoints import huggingface
+    from spec_cascades.tasks.vocabularies import is_sentinel
 
     content = huggingface.read_json(file)
     model = content.get("model") or {}
@@ -86,10 +93,10 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
     proto = sentencepiece_model_pb2.ModelProto()
     # Sentinels are the last pieces, or tokens added behind them.
     names = [piece for piece, _ in model["vocab"]]
-    count = sum(not _SENTINEL.fullmatch(piece) for piece in names)
-    if any(_SENTINEL.fullmatch(piece) for piece in names[:count]):
+    count = sum(not is_sentinel(piece) for piece in names)
+    if any(map(is_sentinel, names[:count])):
         raise ValueError(f"{file} has sentinels in the midst of its pieces")
-    sentinels = set(names[count:]) | set(filter(_SENTINEL.fullmatch, special))
+    sentinels = set(names[count:]) | set(filter(is_sentinel, special))
     for i, (piece, score) in enumerate(model["vocab"][:count]):
         kind = _UNKNOWN if i == model.get("unk_id") else _CONTROL if piece in special else _NORMAL
         if (

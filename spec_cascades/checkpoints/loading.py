@@ -52,7 +52,8 @@ def load(
         model: a preset's name (`flan_t5_base`), a config or a model, to be used instead of what
             the checkpoint says or its shapes suggest.
         vocabulary: of a checkpoint that carries none (T5X, Orbax): a SentencePiece file, 'byte', a
-            folder that has one, or a seqio vocabulary.
+            folder that has one, or a seqio vocabulary. A file and 'byte' get the sentinels for
+            which the embedding has room (`vocabularies.usual_sentinels`).
 
     Raises:
         FileNotFoundError: no checkpoint there, or a part of it is missing.

@@ -24,11 +24,6 @@ _STACKS = ("encoder", "decoder")
 _ATTENTIONS = ("attention", "self_attention", "encoder_decoder_attention")
 
 
-def is_scanned(tree: Mapping[str, Any]) -> bool:
-    """Whether the layers of a stack lie under one name (`encoder/encoder`)."""
-    return any(isinstance(tree.get(stack), Mapping) and stack in tree[stack] for stack in _STACKS)
-
-
 def to_per_layer(tree: Mapping[str, Any]) -> dict[str, Any]:
     """Brings a T5X tree into our form: one subtree for each layer, heads merged.
 

@@ -10,18 +10,25 @@ import difflib
 import hashlib
 import io
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import seqio
 
+from spec_cascades.checkpoints.arrays import first_line
+
 PAD_ID = 0
 EOS_ID = 1
 UNK_ID = 2
 
+USUAL_SENTINELS = 100
+USUAL_BYTE_SENTINELS = 125
+
 _DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 _NAMED = {"demo": os.path.join(_DATA, "demo.model")}
 _MODEL_FILE = "vocabulary.model"
+_SENTINEL = re.compile(r"▁?<extra_id_\d+>")
 
 
 def train_sentencepiece(
@@ -110,8 +117,41 @@ def load(name: str | os.PathLike, extra_ids: int = 0) -> seqio.Vocabulary:
     try:
         vocabulary.load_model()
     except Exception as error:  # protobuf and SentencePiece each raise their own types
-        raise ValueError(f"{path} is not a SentencePiece model: {_first_line(error)}") from error
+        raise ValueError(f"{path} is not a SentencePiece model: {first_line(error)}") from error
     return vocabulary
+
+
+def load_for_table(name: str | os.PathLike, rows: int) -> seqio.Vocabulary:
+    """Loads a vocabulary for a model that does not say how many sentinels its own has.
+
+    Args:
+      name: see `load`.
+      rows: of the model's embedding; see `usual_sentinels`.
+    """
+    return load(name, usual_sentinels(load(name), rows))
+
+
+def usual_sentinels(vocabulary: seqio.Vocabulary, rows: int) -> int:
+    """How many sentinels follow the pieces of a vocabulary, by T5's and ByT5's custom.
+
+    T5 has `USUAL_SENTINELS` behind its 32000 pieces, in a table of 32128 rows; ByT5 has
+    `USUAL_BYTE_SENTINELS` behind its bytes.
+    There are none where the table has no room for them, or where they are pieces already (mT5).
+
+    Args:
+      vocabulary: one without sentinels of its own.
+      rows: of the model's embedding.
+    """
+    if any(is_sentinel(piece) for piece in pieces(vocabulary)):
+        return 0
+    is_bytes = isinstance(vocabulary, seqio.ByteVocabulary)
+    usual = USUAL_BYTE_SENTINELS if is_bytes else USUAL_SENTINELS
+    return usual if rows - vocabulary.vocab_size >= usual else 0
+
+
+def is_sentinel(piece: str) -> bool:
+    """Whether a piece is one of T5's placeholders (`<extra_id_7>`)."""
+    return _SENTINEL.fullmatch(piece) is not None
 
 
 def describe(vocabulary: seqio.Vocabulary, file: str = _MODEL_FILE) -> dict[str, Any]:
@@ -196,16 +236,6 @@ def difference(a: seqio.Vocabulary, b: seqio.Vocabulary) -> str | None:
             return f"id {i} is {x!r} in one and {y!r} in the other"
     longer = max(first, second, key=len)
     shared = min(len(first), len(second))
-    if not all(piece.lstrip("▁").startswith("<extra_id_") for piece in longer[shared:]):
+    if not all(map(is_sentinel, longer[shared:])):
         return f"one has {len(first)} pieces, the other {len(second)}"
     return None
-
-
-def same_pieces(a: seqio.Vocabulary, b: seqio.Vocabulary) -> bool:
-    """Whether every id means the same in both vocabularies; see `difference`."""
-    return difference(a, b) is None
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

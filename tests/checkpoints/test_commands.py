@@ -44,7 +44,7 @@ def evaluate(home, target, drafter, *flags):
 def test_other_formats_give_the_same_predictions(home):
     ours = evaluate(home, "target", "drafter")
     assert len(ours) == 4
-    assert evaluate(home, "t5x", "hf", "--vocabulary=byte") == ours
+    assert evaluate(home, "t5x", "hf", f"--vocabulary={home / 'target'}") == ours
 
 
 def test_a_vocabulary_is_asked_for_in_one_line(home, capsys):

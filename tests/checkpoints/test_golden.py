@@ -11,6 +11,7 @@ from golden import make_checkpoints
 from spec_cascades import checkpoints, partitioning
 from spec_cascades.checkpoints import safetensors_files
 from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades.tasks import vocabularies
 
 VOCABULARY = seqio.PassThroughVocabulary(40, eos_id=1)
 apply = jax.jit(T5.apply, static_argnums=0)
@@ -68,6 +69,26 @@ def test_the_newest_step_is_meant(golden, tmp_path):
 def test_a_checkpoint_without_a_vocabulary_asks_for_one(golden):
     with pytest.raises(ValueError, match="t5x_1_1/checkpoint_7 carries no vocabulary; name one"):
         checkpoints.load(golden / "t5x_1_1")
+
+
+@pytest.mark.parametrize("name", ["t5x_1_1", "orbax_1_1"])
+def test_a_file_gets_the_sentinels_that_the_table_has_room_for(golden, tmp_path, monkeypatch, name):
+    """T5's 32000 pieces and table of 32128 rows, scaled down."""
+    monkeypatch.setattr(vocabularies, "USUAL_SENTINELS", 8)
+    lines = [
+        f"{text} of {i} words" for text in ("a short text", "quick brown fox") for i in range(40)
+    ]
+    file = tmp_path / "cc.model"
+    vocabularies.train_sentencepiece(lines, file, 30)
+    for vocabulary in (str(file), file):
+        assert checkpoints.read_vocabulary(golden / name, vocabulary).vocab_size == 38
+    assert checkpoints.load(golden / name, vocabulary=file).vocabulary.extra_ids == 8
+    given = vocabularies.load(file)
+    assert checkpoints.load(golden / name, vocabulary=given).vocabulary is given
+    checkpoints.convert(golden / name, tmp_path / "m", to="model", vocabulary=file)
+    assert checkpoints.load(tmp_path / "m").vocabulary.extra_ids == 8
+    other = checkpoints.read_vocabulary(golden / name, tmp_path / "m")  # a folder says it itself
+    assert other.extra_ids == 8
 
 
 def test_the_dtype_is_cast_as_asked(golden):

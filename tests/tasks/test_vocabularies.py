@@ -47,8 +47,8 @@ def test_description_round_trip(trained, tmp_path):
     description = vocabularies.describe(trained)
     assert description["kind"] == "sentencepiece" and description["extra_ids"] == 0
     again = vocabularies.from_description(description, tmp_path)
-    assert vocabularies.same_pieces(trained, again)
-    assert vocabularies.same_pieces(vocabularies.load(tmp_path), trained)
+    assert vocabularies.difference(trained, again) is None
+    assert vocabularies.difference(vocabularies.load(tmp_path), trained) is None
 
     changed = {**description, "sha256": "0" * 64}
     with pytest.raises(ValueError, match="is not the model's vocabulary"):
@@ -62,7 +62,7 @@ def test_byte_vocabulary():
     assert isinstance(v, seqio.ByteVocabulary)
     description = vocabularies.describe(v)
     assert description == {"kind": "byte", "extra_ids": 10}
-    assert vocabularies.same_pieces(vocabularies.from_description(description, "."), v)
+    assert vocabularies.difference(vocabularies.from_description(description, "."), v) is None
 
 
 def test_comparison_looks_at_pieces_not_sizes(trained, tmp_path):
@@ -70,7 +70,7 @@ def test_comparison_looks_at_pieces_not_sizes(trained, tmp_path):
         [line.replace("n", "m") for line in TEXT], tmp_path / "other.model", 200
     )
     assert other.vocab_size == trained.vocab_size
-    assert not vocabularies.same_pieces(trained, other)
+    assert vocabularies.difference(trained, other) is not None
     assert "in one and" in vocabularies.difference(trained, other)
     assert "ByteVocabulary" in vocabularies.difference(trained, vocabularies.load("byte"))
 
@@ -78,10 +78,36 @@ def test_comparison_looks_at_pieces_not_sizes(trained, tmp_path):
 def test_more_sentinels_are_no_difference(trained):
     path = trained.sentencepiece_model_file
     few, many = (seqio.SentencePieceVocabulary(path, extra_ids=n) for n in (0, 100))
-    assert vocabularies.same_pieces(few, many)
+    assert vocabularies.difference(few, many) is None
     # T5 numbers sentinels from the end, so two different counts disagree on every one of them.
     some = seqio.SentencePieceVocabulary(path, extra_ids=50)
-    assert not vocabularies.same_pieces(some, many)
+    assert vocabularies.difference(some, many) is not None
+
+
+@pytest.mark.parametrize("rows, count", [(0, 0), (200, 0), (299, 0), (300, 100), (428, 100)])
+def test_the_table_tells_the_usual_sentinels(trained, rows, count):
+    found = vocabularies.load_for_table(trained.sentencepiece_model_file, rows)
+    assert (found.vocab_size, found.extra_ids) == (200 + count, count)
+
+
+def test_usual_sentinels_of_bytes_and_of_pieces_that_have_them(trained, tmp_path):
+    assert vocabularies.load_for_table("byte", 384).vocab_size == 384
+    assert vocabularies.load_for_table("byte", 320).vocab_size == 259
+    text = [*TEXT, *["▁<extra_id_0>"] * 50]
+    import sentencepiece
+
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text),
+        model_prefix=str(tmp_path / "mt5"),
+        vocab_size=200,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        user_defined_symbols=["▁<extra_id_0>"],
+        minloglevel=2,
+    )
+    assert vocabularies.load_for_table(tmp_path / "mt5.model", 400).vocab_size == 200
 
 
 def test_missing_and_malformed_files(tmp_path):
