@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 from spec_cascades import checks
@@ -18,6 +19,7 @@ from spec_cascades import checks
 SENTENCEPIECE = "spiece.model"
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
+ADDED_TOKENS = "added_tokens.json"
 _BYTE_CLASS = "ByT5Tokenizer"
 # What a sentencepiece model says of a piece (ModelProto.SentencePiece.Type).
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
@@ -27,30 +29,42 @@ def read(path: pathlib.Path):
     """The vocabulary of a folder; None if it has none.
 
     Raises:
-        ValueError: a tokenizer of another kind than SentencePiece's unigram model or bytes.
+        ValueError: a tokenizer of another kind than SentencePiece's unigram model or bytes, or one
+            with tokens or normalization that these do not have; or damaged files.
     """
+    try:
+        return _read(path)
+    except (AttributeError, IndexError, KeyError, TypeError) as error:  # Of JSON of another form.
+        raise ValueError(f"the tokenizer in {path} is damaged: {error!r}") from error
+
+
+def _read(path: pathlib.Path):
     from spec_cascades.tasks import vocabularies
 
     settings = _settings(path)
     if settings.get("tokenizer_class") == _BYTE_CLASS:
-        return vocabularies.load("byte", extra_ids=_number(settings, "extra_ids", 125))
-    if (path / SENTENCEPIECE).is_file():
+        file, extra_ids = "byte", _number(settings, "extra_ids", vocabularies.USUAL_BYTE_SENTINELS)
+    elif (path / SENTENCEPIECE).is_file():
         file = path / SENTENCEPIECE
-        return vocabularies.load(file, extra_ids=_num_sentinels(settings, vocabularies.load(file)))
-    if (path / TOKENIZER).is_file():
-        model, sentinels = sentencepiece_model(path / TOKENIZER)
-        return vocabularies.load(_keep(model), extra_ids=sentinels)
-    return None
+        extra_ids = _num_sentinels(settings, vocabularies.load(file))
+    elif (path / TOKENIZER).is_file():
+        model, extra_ids = sentencepiece_model(path / TOKENIZER)
+        file = _keep(model)
+    else:
+        return None
+    check_faithful(path, num_pieces=vocabularies.load(file).vocab_size)
+    return vocabularies.load(file, extra_ids)
 
 
 def _settings(path: pathlib.Path) -> dict[str, Any]:
+    return _content(path / "config.json") | _content(path / TOKENIZER_CONFIG)
+
+
+def _content(file: pathlib.Path) -> dict[str, Any]:
+    """The JSON object in a file; an empty one if there is no file."""
     from spec_cascades.checkpoints import huggingface
 
-    settings = {}
-    for name in ("config.json", TOKENIZER_CONFIG):
-        if (path / name).is_file():
-            settings |= huggingface.read_json(path / name)
-    return settings
+    return huggingface.read_json(file) if file.is_file() else {}
 
 
 def _num_sentinels(settings: dict[str, Any], vocabulary) -> int:
@@ -79,10 +93,9 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
     """
     from sentencepiece import sentencepiece_model_pb2
 
-    from spec_cascades.checkpoints import huggingface
     from spec_cascades.tasks.vocabularies import is_sentinel
 
-    content = huggingface.read_json(file)
+    content = _content(file)
     model = content.get("model") or {}
     if not isinstance(model.get("vocab"), list) or model.get("type", "Unigram") != "Unigram":
         kind = model.get("type", "unknown")
@@ -94,11 +107,15 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
     # Sentinels are the last pieces, or tokens added behind them.
     names = [piece for piece, _ in model["vocab"]]
     count = sum(not is_sentinel(piece) for piece in names)
+    if not checks.is_whole(model.get("unk_id"), 0) or model["unk_id"] >= count:
+        raise ValueError(
+            f"{file}: unk_id is {model.get('unk_id')!r}; the id of a piece is expected"
+        )
     if any(map(is_sentinel, names[:count])):
         raise ValueError(f"{file} has sentinels in the midst of its pieces")
     sentinels = set(names[count:]) | set(filter(is_sentinel, special))
     for i, (piece, score) in enumerate(model["vocab"][:count]):
-        kind = _UNKNOWN if i == model.get("unk_id") else _CONTROL if piece in special else _NORMAL
+        kind = _UNKNOWN if i == model["unk_id"] else _CONTROL if piece in special else _NORMAL
         if (
             kind == _NORMAL
             and model.get("byte_fallback")
@@ -120,10 +137,66 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
 
 
 def _charsmap(normalizer: dict[str, Any] | None) -> bytes:
-    for step in (normalizer or {}).get("normalizers", [normalizer or {}]):
+    for step in _steps(normalizer):
         if step.get("type") == "Precompiled":
             return base64.b64decode(step["precompiled_charsmap"])
     return b""
+
+
+def _steps(normalizer: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """The single steps of a normalizer of the `tokenizers` library, sequences unrolled."""
+    if normalizer is not None and normalizer.get("type") == "Sequence":
+        for step in normalizer["normalizers"]:
+            yield from _steps(step)
+    elif normalizer is not None:
+        yield normalizer
+
+
+# --- what a SentencePiece model cannot say ---
+
+
+def check_faithful(path: pathlib.Path, num_pieces: int) -> None:
+    """Raises ValueError if the folder's tokenizer does more than SentencePiece's or bytes do.
+
+    Args:
+        path: the folder.
+        num_pieces: pieces of the vocabulary, without sentinels behind them.
+    """
+    from spec_cascades.tasks.vocabularies import is_sentinel
+
+    for file, token, number in _added_tokens(path):
+        if number >= num_pieces and not is_sentinel(token):
+            raise ValueError(
+                f"{file} adds the token {token!r} (id {number}) to the {num_pieces} pieces; only "
+                "sentinels (<extra_id_0>, …) may be added"
+            )
+    for step in _steps(_content(path / TOKENIZER).get("normalizer")):
+        if step.get("type") != "Precompiled" and not _is_about_spaces(step):
+            raise ValueError(
+                f"{path / TOKENIZER} has the normalizer {step.get('type')}, which SentencePiece "
+                "lacks; Precompiled and those of whitespace are supported"
+            )
+
+
+def _added_tokens(path: pathlib.Path) -> Iterator[tuple[pathlib.Path, str, int]]:
+    """(file, token, id) from each of the files in which transformers keeps added tokens."""
+    for token in _content(path / TOKENIZER).get("added_tokens") or []:
+        yield path / TOKENIZER, token["content"], int(token["id"])
+    decoder = _content(path / TOKENIZER_CONFIG).get("added_tokens_decoder") or {}
+    for number, token in decoder.items():
+        yield path / TOKENIZER_CONFIG, token["content"], int(number)
+    for token, number in _content(path / ADDED_TOKENS).items():
+        yield path / ADDED_TOKENS, token, int(number)
+
+
+def _is_about_spaces(step: dict[str, Any]) -> bool:
+    """Whether a step does what SentencePiece does with spaces: trim, merge, mark by `▁`."""
+    if step.get("type") == "Replace":
+        (pattern,) = step["pattern"].values()
+        return step["content"] in (" ", "▁") and pattern in (" ", " {2,}", " +", r"\s+", "▁")
+    if step.get("type") == "Prepend":
+        return step["prepend"] == "▁"
+    return step.get("type") == "Strip"
 
 
 @functools.cache

@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -159,6 +160,116 @@ def test_a_vocabulary_is_rebuilt_from_tokenizer_json(vocabulary, tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match="tokenizer.json has a tokenizer of the kind BPE"):
         huggingface_vocabulary.read(tmp_path)
+
+
+def change(name, edit):
+    """A change of one of a folder's JSON files."""
+
+    def apply(folder):
+        content = json.loads((folder / name).read_text())
+        edit(content)
+        (folder / name).write_text(json.dumps(content))
+
+    return apply
+
+
+def normalizer(*steps):
+    sequence = {"type": "Sequence", "normalizers": list(steps)}
+    return change("tokenizer.json", lambda x: x.update(normalizer=sequence))
+
+
+def added(token, number):
+    token = {"content": token, "id": number}
+    return change("tokenizer.json", lambda x: x["added_tokens"].append(token))
+
+
+def added_file(token, number):
+    return lambda folder: (folder / "added_tokens.json").write_text(json.dumps({token: number}))
+
+
+def added_decoder(token, number):
+    decoder = {str(number): {"content": token}}
+    return change("tokenizer_config.json", lambda x: x.update(added_tokens_decoder=decoder))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(vocabulary, tmp_path_factory):
+    """A folder's tokenizer, as we write it: 40 pieces, 100 sentinels."""
+    path = tmp_path_factory.mktemp("tokenizer")
+    huggingface_vocabulary.write(vocabulary, path)
+    return path
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["spiece.model", "tokenizer.json"])
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (added("<sep>", 140), "tokenizer.json adds the token '<sep>' .id 140. to the 40 pieces"),
+        (added("<sep>", 40), "adds the token '<sep>' .id 40."),
+        (added_file("<sep>", 140), "added_tokens.json adds the token '<sep>'"),
+        (added_decoder("<sep>", 140), "tokenizer_config.json adds the token '<sep>'"),
+        (normalizer({"type": "Lowercase"}), "the normalizer Lowercase, which SentencePiece lacks"),
+        (
+            normalizer({"type": "Replace", "pattern": {"String": "a"}, "content": " "}),
+            "the normalizer Replace",
+        ),
+        (added(None, 140), "the tokenizer in .* is damaged"),
+    ],
+)
+def test_what_sentencepiece_lacks_is_refused(tokenizer, tmp_path, keep, damage, message):
+    shutil.copytree(tokenizer, tmp_path / "m")
+    damage(tmp_path / "m")
+    if not keep:
+        (tmp_path / "m" / "spiece.model").unlink()
+    with pytest.raises(ValueError, match=message):
+        huggingface_vocabulary.read(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        added("<unk>", 2),
+        added_file("<extra_id_99>", 40),
+        normalizer(
+            {"type": "Strip", "strip_left": False, "strip_right": True},
+            {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
+        ),
+        change("tokenizer_config.json", lambda x: x.update(extra_ids=100)),
+    ],
+)
+def test_what_sentencepiece_does_is_no_reason(tokenizer, vocabulary, tmp_path, harmless):
+    shutil.copytree(tokenizer, tmp_path / "m")
+    harmless(tmp_path / "m")
+    found = huggingface_vocabulary.read(tmp_path / "m")
+    assert vocabularies.pieces(found) == vocabularies.pieces(vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (change("tokenizer.json", lambda x: x["model"].pop("unk_id")), "unk_id is None; the id of"),
+        (change("tokenizer.json", lambda x: x["model"]["vocab"].append("x")), "is damaged: "),
+        (change("tokenizer.json", lambda x: x.update(model=3)), "is damaged: "),
+    ],
+)
+def test_a_damaged_tokenizer_is_named(tokenizer, tmp_path, damage, message):
+    shutil.copytree(tokenizer, tmp_path / "m")
+    (tmp_path / "m" / "spiece.model").unlink()
+    damage(tmp_path / "m")
+    with pytest.raises(ValueError, match=message):
+        huggingface_vocabulary.read(tmp_path / "m")
+
+
+@pytest.mark.parametrize("extra_ids", [None, "many", -1])
+def test_the_number_of_sentinels_is_checked(tokenizer, tmp_path, extra_ids):
+    shutil.copytree(tokenizer, tmp_path / "m")
+    change("tokenizer_config.json", lambda x: x.update(extra_ids=extra_ids))(tmp_path / "m")
+    (tmp_path / "m" / "config.json").write_text('{"vocab_size": 384}')
+    if extra_ids is None:  # As if it were not there.
+        assert huggingface_vocabulary.read(tmp_path / "m").vocab_size == 140
+    else:
+        with pytest.raises(ValueError, match=f"extra_ids of the tokenizer is {extra_ids!r}"):
+            huggingface_vocabulary.read(tmp_path / "m")
 
 
 def test_one_t5x_file_holds_target_and_drafter(folder, tmp_path):
