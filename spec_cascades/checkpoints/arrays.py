@@ -24,6 +24,10 @@ Index = tuple[slice, ...]
 Arrays = Mapping[str, "LazyArray"]
 
 
+class CopiesDiffer(ValueError):
+    """Two stored copies of one array have different numbers; the message names both."""
+
+
 @dataclasses.dataclass(frozen=True)
 class LazyArray:
     """An array in a file.
@@ -104,10 +108,13 @@ def read_part(array: LazyArray, index: Index) -> np.ndarray:
 
     Raises:
         ValueError: the file cannot be read; names file and array.
+        CopiesDiffer: the file has the array twice, with different numbers.
     """
     bounds = (part.indices(size)[:2] for part, size in zip(index, array.shape, strict=True))
     try:
         return array.read(tuple(slice(*bound) for bound in bounds))
+    except CopiesDiffer:
+        raise
     except Exception as error:  # Each storage layer raises types of its own.
         raise ValueError(f"{array.label} cannot be read: {first_line(error)}") from error
 

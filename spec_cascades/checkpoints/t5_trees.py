@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -125,39 +126,47 @@ def their_name(name: str) -> str:
 def without_aliases(stored: Arrays, config: Mapping[str, Any]) -> dict[str, LazyArray]:
     """Drops second names of shared tensors, whichever of them are stored.
 
+    Copies are compared with the tensor that stays: their shapes here, their numbers when it is
+    read (see `_with_copy`).
+
     Args:
         stored: by their names.
         config: theirs.
 
     Raises:
-        ValueError: tensors that the config says are one differ.
+        ValueError: tensors that must be one have different shapes.
     """
     stored = {name: array for name, array in stored.items() if name not in _IGNORED}
     aliases = [stored.pop(name) for name in _EMBEDDING_ALIASES if name in stored]
     if _EMBEDDING not in stored and aliases:
-        stored[_EMBEDDING] = aliases[0]
+        stored[_EMBEDDING] = aliases.pop(0)
     embedding = stored.get(_EMBEDDING)
+    if embedding is not None:
+        for alias in aliases:
+            stored[_EMBEDDING] = _with_copy(stored[_EMBEDDING], alias, "but a T5 has one embedding")
     if _scales_logits(config):
         if _LOGITS in stored and embedding is not None:
-            _check_equal(stored.pop(_LOGITS), embedding)
+            reason = "which tie_word_embeddings in config.json says it is"
+            stored[_EMBEDDING] = _with_copy(stored[_EMBEDDING], stored.pop(_LOGITS), reason)
     elif config.get("tie_word_embeddings") is not False and embedding is not None:
         # Not scaled, but tied unless both are stored: so transformers 5 makes new models.
         stored.setdefault(_LOGITS, embedding)
     return stored
 
 
-def _check_equal(logits: LazyArray, embedding: LazyArray, rows: int = 4096) -> None:
-    """Raises ValueError unless the logits' matrix is the embedding, as the config says."""
-    same = logits.shape == embedding.shape
-    for at in range(0, embedding.shape[0] if same else 0, rows):
-        part = (slice(at, at + rows), slice(None))
-        a, b = arrays.read_part(logits, part), arrays.read_part(embedding, part)
-        same = same and np.array_equal(a, b)
-    if not same:
-        raise ValueError(
-            f"{logits.label} differs from {embedding.label.rsplit(' ')[-1]}, "
-            "which tie_word_embeddings in config.json says it is"
-        )
+def _with_copy(array: LazyArray, copy: LazyArray, reason: str) -> LazyArray:
+    """The array, which raises ValueError on reading a part that `copy` has otherwise."""
+    message = f"{copy.label} differs from {array.label.rsplit(' ')[-1]}, {reason}"
+    if copy.shape != array.shape:
+        raise ValueError(message)
+
+    def read(index: arrays.Index) -> np.ndarray:
+        part = array.read(index)
+        if not np.array_equal(part, copy.read(index)):
+            raise arrays.CopiesDiffer(message)
+        return part
+
+    return dataclasses.replace(array, read=read)
 
 
 def config_from_json(config: Mapping[str, Any], file: str) -> T5Config:
@@ -176,7 +185,7 @@ def config_from_json(config: Mapping[str, Any], file: str) -> T5Config:
         if config.get(key, only) != only:
             raise ValueError(f"{file}: {key} is {config[key]}; only {only} is supported")
     projection = config.get("feed_forward_proj", "relu")
-    if projection not in _ACTIVATIONS:
+    if not isinstance(projection, str) or projection not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         raise ValueError(f"{file}: feed_forward_proj is {projection!r}; supported: {known}")
 

@@ -51,6 +51,11 @@ def with_array(name, array):
     return lambda folder: rewrite(folder, lambda tensors: tensors.update({name: array}))
 
 
+def two_embeddings(tensors):
+    tensors["encoder.embed_tokens.weight"] = tensors.pop("shared.weight")
+    tensors["decoder.embed_tokens.weight"] = -tensors["encoder.embed_tokens.weight"]
+
+
 def pytorch_only(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
@@ -86,6 +91,18 @@ HUGGING_FACE = {
         with_array("lm_head.weight", np.zeros((40, 8), np.float32)),
         "lm_head.weight differs from shared.weight, which tie_word_embeddings",
     ),
+    "untied shape": (
+        with_array("lm_head.weight", np.zeros((41, 8), np.float32)),
+        "lm_head.weight differs from shared.weight, which tie_word_embeddings",
+    ),
+    "second embedding": (
+        with_array("decoder.embed_tokens.weight", np.ones((40, 8), np.float32)),
+        "decoder.embed_tokens.weight differs from shared.weight, but a T5 has one embedding",
+    ),
+    "two embeddings": (
+        lambda f: rewrite(f, two_embeddings),
+        "decoder.embed_tokens.weight differs from encoder.embed_tokens.weight, but",
+    ),
     "other size": (lambda f: config(f, d_ff=24), r"wi.weight is \(16, 8\), not \(24, 8\)"),
     "family": (
         lambda f: config(f, model_type="llama"),
@@ -94,6 +111,10 @@ HUGGING_FACE = {
     "activation": (
         lambda f: config(f, feed_forward_proj="gated-silu"),
         "feed_forward_proj is 'gated-silu'; supported: relu",
+    ),
+    "activation list": (
+        lambda f: config(f, feed_forward_proj=["relu"]),
+        r"feed_forward_proj is \['relu'\]; supported: relu",
     ),
     "start": (
         lambda f: config(f, decoder_start_token_id=3),

@@ -1,8 +1,11 @@
 """`inspect` says what a checkpoint is, from its descriptions alone."""
 
+import shutil
+
 import jax
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from spec_cascades import checkpoints, main
 from spec_cascades.checkpoints import arrays
@@ -56,6 +59,15 @@ def test_every_format_is_described(golden, name):
     text = checkpoints.inspect(golden / name)
     assert "none in the checkpoint; 40 rows in the embedding" in text
     assert "encoder/layers_{0..2}/attention/query/kernel" in text
+
+
+def test_copies_of_the_embedding_are_not_compared(golden, tmp_path):
+    shutil.copytree(golden / "hf_t5_1_0", tmp_path / "m")
+    file = tmp_path / "m" / "model.safetensors"
+    tensors = safetensors.numpy.load_file(file)
+    tensors["lm_head.weight"] = tensors["shared.weight"] + 1
+    safetensors.numpy.save_file(tensors, file)
+    assert "logits_via_embedding=True" in checkpoints.inspect(tmp_path / "m")
 
 
 def test_public_sizes_are_named():
