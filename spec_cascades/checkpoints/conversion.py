@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
-
 from etils import epath
 
 from spec_cascades.checkpoints import (
@@ -27,12 +25,13 @@ def convert(
     drafter=None,
     model=None,
     vocabulary=None,
-) -> pathlib.Path:
+) -> epath.Path:
     """Writes a checkpoint in another format.
 
     Args:
         src: what `load` reads.
-        dst: the folder to write; it must not exist, or be empty.
+        dst: the folder to write; it must not exist, or be empty. 'orbax' and 't5x' may go to
+            `gs://`.
         to: 'model' (a model folder of ours), 'huggingface' (opens in `transformers`), 'orbax' (the
             parameters' tree alone) or 't5x' (T5X's own format).
         dtype: of the parameters; as stored by default.
@@ -53,6 +52,8 @@ def convert(
     if drafter is not None and to != "t5x":
         raise ValueError("a drafter goes with to='t5x' alone")
     place = formats.as_path(dst)
+    if to in ("model", "huggingface"):
+        formats.check_local(place, f"to={to!r} writes")
     if place.exists() and (place.is_file() or any(place.iterdir())):
         raise FileExistsError(f"{place} exists; give a new folder")
     found = formats.open_checkpoint(src, model=model, vocabulary=vocabulary)
@@ -62,22 +63,23 @@ def convert(
         )
     if to == "t5x":
         _write_t5x(place, found, drafter, vocabulary, dtype)
-        return pathlib.Path(place)
+        return place
     params = loading.read_params(found, dtype=dtype)
     if to == "model":
         folder.save(place, found.model, params, found.vocabulary)
     elif to == "huggingface":
-        huggingface.write(pathlib.Path(place), found.model, params, found.vocabulary)
+        huggingface.write(place, found.model, params, found.vocabulary)
     else:
         _write_orbax(place, params)
-    return pathlib.Path(place)
+    return place
 
 
 def _write_orbax(place: epath.Path, params) -> None:
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(place, params)
+        # An empty folder may be there, which Orbax refuses otherwise.
+        checkpointer.save(place, params, force=True)
 
 
 def _write_t5x(place: epath.Path, found, drafter, vocabulary, dtype: str | None) -> None:

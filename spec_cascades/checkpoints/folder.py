@@ -91,9 +91,11 @@ def read_description(path: pathlib.Path) -> tuple[Any, Any]:
         config, vocabulary = dict(description["config"]), description["vocabulary"]
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file} is not a model description: {error!r}") from error
+    if not isinstance(vocabulary, dict):
+        raise ValueError(f"{file} is not a model description: its vocabulary is {vocabulary!r}")
     if version != FORMAT:
         raise ValueError(f"{file} has format {version}; this version reads format {FORMAT}")
-    if family not in families.FAMILIES:
+    if not isinstance(family, str) or family not in families.FAMILIES:
         known = ", ".join(families.FAMILIES)
         raise ValueError(f"{file}: unknown family {family!r}; known: {known}")
     known = {field.name for field in dataclasses.fields(families.FAMILIES[family].config)}

@@ -40,7 +40,9 @@ NO_VOCABULARY = (
     "folder that has one"
 )
 # Where a model stands in a tree that holds more: T5X's and Flax's training states, and ours.
-_ROOTS = ("target", "optimizer/target", "params/params", "params", "")
+_ROOTS = ("target/", "optimizer/target/", "params/params/", "params/")
+# A parameter that every model has, and has once.
+_LANDMARK = "encoder/encoder_norm/scale"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,19 +160,27 @@ def _model_of(found: Arrays, where: str, given) -> tuple[Any, Arrays]:
 def _subtree(found: Arrays, where: str) -> Arrays:
     """The model's part of a tree.
 
+    What lies elsewhere and deeper, such as an optimizer's moments, is left aside.
+
     Raises:
-        ValueError: there are several, as in the file of a pair.
+        ValueError: there are several models inside of it or beside it, as in the file of a pair.
     """
-    norms = sorted(name for name in found if name.endswith("encoder/encoder_norm/scale"))
-    if len(norms) > 1:
-        names = ", ".join(name.split("/")[-4] for name in norms)
+    root = next(
+        (r for r in _ROOTS if any(k.startswith((f"{r}encoder/", f"{r}decoder/")) for k in found)),
+        "",
+    )
+    parent = root[: root.rstrip("/").rfind("/") + 1]
+    models = sorted(name.removesuffix(_LANDMARK) for name in found if name.endswith(_LANDMARK))
+    several = [
+        model
+        for model in models
+        if model.startswith(root)
+        or (model.startswith(parent) and model.count("/") == root.count("/"))
+    ]
+    if len(several) > 1:
+        names = ", ".join(model.rstrip("/").split("/")[-1] or "at the top" for model in several)
         raise ValueError(f"{where} holds several models ({names}); give a checkpoint of one")
-    for root in _ROOTS:
-        prefix = f"{root}/" if root else ""
-        part = {k.removeprefix(prefix): x for k, x in found.items() if k.startswith(prefix)}
-        if any(name.startswith(("encoder/", "decoder/")) for name in part):
-            return part
-    return found
+    return {name.removeprefix(root): x for name, x in found.items() if name.startswith(root)}
 
 
 # --- where it is ---
@@ -185,11 +195,15 @@ def locate(path) -> tuple[str, epath.Path]:
 
     Raises:
         FileNotFoundError: no checkpoint there; says what is there instead.
+        ValueError: a format that is read from local disks alone, elsewhere.
     """
     parts = pathlib.PurePath(path).parts
     shipped = DEMO.joinpath(*parts[1:]) if parts[:1] == ("demo",) else None
     for candidate in (as_path(path), shipped):
         if candidate is not None and (found := _search(candidate)):
+            kind, place = found
+            if kind in (MODEL, HUGGINGFACE):
+                check_local(place, f"a {kind} is read")
             return found
     raise FileNotFoundError(f"no checkpoint at {path}: {_nothing(as_path(path), shipped)}")
 
@@ -201,7 +215,13 @@ def as_path(path) -> epath.Path:
     return pathlib.Path(path).absolute()
 
 
-def resolve(path) -> pathlib.Path:
+def check_local(path: epath.Path, what: str) -> None:
+    """Raises ValueError for a path that is not on a local disk (`gs://`)."""
+    if "://" in str(path):
+        raise ValueError(f"{path}: {what} on local disks alone; copy it from or to there")
+
+
+def resolve(path) -> epath.Path:
     """The folder that `path` names; see `locate`.
 
     Raises:
@@ -218,12 +238,17 @@ def _search(path: epath.Path, depth: int = 3) -> tuple[str, epath.Path] | None:
     for mark, kind in _MARKS.items():
         if (path / mark).is_file():
             return kind, path
-    steps = {int(m[1]): p for p in path.iterdir() if (m := _STEP.fullmatch(p.name))}
-    newest = [steps[max(steps)]] if steps else []
-    for inner in [*(path / item for item in _ITEMS), *newest]:
+    newest = _newest_step(path)
+    for inner in [*(path / item for item in _ITEMS), *([newest] if newest else [])]:
         if depth and inner.is_dir() and (found := _search(inner, depth - 1)):
             return found
     return None
+
+
+def _newest_step(path: epath.Path) -> epath.Path | None:
+    """The folder of the newest step; an older one never stands in for it."""
+    steps = {int(m[1]): p for p in path.iterdir() if (m := _STEP.fullmatch(p.name))}
+    return steps[max(steps)] if steps else None
 
 
 def _nothing(path: epath.Path, shipped: pathlib.Path | None) -> str:
@@ -241,6 +266,11 @@ def _nothing(path: epath.Path, shipped: pathlib.Path | None) -> str:
         p.name for p in path.iterdir() if p.name.endswith((".safetensors", ".bin"))
     ):
         hint = f"the folder has {weights[0]}, but no {huggingface.CONFIG}"
+    elif newest := _newest_step(path):
+        hint = (
+            f"its newest step, {newest.name}, is incomplete (no {', '.join(_MARKS)}); remove it, "
+            "or give the path of another step"
+        )
     else:
         has = arrays.some(sorted(p.name for p in path.iterdir()), 4) or "nothing"
         hint = f"the folder exists but has no {', '.join(_MARKS)} (it has {has})"

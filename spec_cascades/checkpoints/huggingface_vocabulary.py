@@ -105,17 +105,16 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
     special = {x["content"] for x in content.get("added_tokens", []) if x.get("special")}
     proto = sentencepiece_model_pb2.ModelProto()
     # Sentinels are the last pieces, or tokens added behind them.
-    names = [piece for piece, _ in model["vocab"]]
+    names = [entry[0] for entry in model["vocab"]]
     count = sum(not is_sentinel(piece) for piece in names)
-    if not checks.is_whole(model.get("unk_id"), 0) or model["unk_id"] >= count:
-        raise ValueError(
-            f"{file}: unk_id is {model.get('unk_id')!r}; the id of a piece is expected"
-        )
+    unk_id = model.get("unk_id")
+    if not checks.is_whole(unk_id, 0) or unk_id >= count:
+        raise ValueError(f"{file}: unk_id is {unk_id!r}; the id of a piece is expected")
     if any(map(is_sentinel, names[:count])):
         raise ValueError(f"{file} has sentinels in the midst of its pieces")
     sentinels = set(names[count:]) | set(filter(is_sentinel, special))
     for i, (piece, score) in enumerate(model["vocab"][:count]):
-        kind = _UNKNOWN if i == model["unk_id"] else _CONTROL if piece in special else _NORMAL
+        kind = _UNKNOWN if i == unk_id else _CONTROL if piece in special else _NORMAL
         if (
             kind == _NORMAL
             and model.get("byte_fallback")
@@ -125,9 +124,9 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
         proto.pieces.add(piece=piece, score=score, type=kind)
     trainer = proto.trainer_spec
     trainer.model_type, trainer.vocab_size = 1, len(proto.pieces)
-    trainer.pad_id, trainer.eos_id, trainer.unk_id, trainer.bos_id = 0, 1, model["unk_id"], -1
+    trainer.pad_id, trainer.eos_id, trainer.unk_id, trainer.bos_id = 0, 1, unk_id, -1
     trainer.pad_piece, trainer.eos_piece = proto.pieces[0].piece, proto.pieces[1].piece
-    trainer.unk_piece = proto.pieces[model["unk_id"]].piece
+    trainer.unk_piece = proto.pieces[unk_id].piece
     trainer.byte_fallback = bool(model.get("byte_fallback"))
     normalizer = proto.normalizer_spec
     normalizer.add_dummy_prefix = normalizer.escape_whitespaces = True

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from typing import Any
 
 import jax
+from etils import epath
 
 from spec_cascades import partitioning
 from spec_cascades.checkpoints import arrays, formats
@@ -20,13 +20,13 @@ class Loaded:
         model: the model's functions (static under jit).
         params: its parameters.
         vocabulary: a seqio vocabulary.
-        path: the folder it came from.
+        path: the folder (or file) it came from, local or `gs://`.
     """
 
     model: Any
     params: Any
     vocabulary: Any
-    path: pathlib.Path
+    path: epath.Path
 
 
 def load(
@@ -64,7 +64,7 @@ def load(
     if found.vocabulary is None:
         raise ValueError(formats.NO_VOCABULARY.format(found.path))
     params = read_params(found, dtype=dtype, mesh=mesh)
-    return Loaded(found.model, params, found.vocabulary, pathlib.Path(found.path))
+    return Loaded(found.model, params, found.vocabulary, found.path)
 
 
 def read_params(

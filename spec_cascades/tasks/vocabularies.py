@@ -16,6 +16,7 @@ from typing import Any
 
 import seqio
 
+from spec_cascades import checks
 from spec_cascades.checkpoints.arrays import first_line
 
 PAD_ID = 0
@@ -189,17 +190,19 @@ def from_description(description: dict[str, Any], folder: str | os.PathLike) -> 
 
     Raises:
       FileNotFoundError: the folder lacks the file.
-      ValueError: unknown kind, or a file whose checksum differs.
+      ValueError: unknown kind, no number of sentinels, or a file whose checksum differs.
     """
     kind = description.get("kind")
-    extra_ids = int(description.get("extra_ids", 0))
+    extra_ids = description.get("extra_ids", 0)
+    if not checks.is_whole(extra_ids, 0):
+        raise ValueError(f"extra_ids of the vocabulary is {extra_ids!r}; a number is expected")
     if kind == "byte":
         return load("byte", extra_ids)
     if kind != "sentencepiece":
         raise ValueError(
             f"unknown kind of vocabulary {kind!r}: 'sentencepiece' or 'byte' is expected"
         )
-    path = os.path.join(os.fspath(folder), description.get("file", _MODEL_FILE))
+    path = os.path.join(os.fspath(folder), str(description.get("file", _MODEL_FILE)))
     vocabulary = load(path, extra_ids)
     expected = description.get("sha256")
     found = hashlib.sha256(model_bytes(vocabulary)).hexdigest()

@@ -8,7 +8,7 @@ import pytest
 import seqio
 
 from spec_cascades import checkpoints
-from spec_cascades.checkpoints import safetensors_files
+from spec_cascades.checkpoints import arrays, formats, safetensors_files
 
 VOCABULARY = seqio.PassThroughVocabulary(40, eos_id=1)
 QUERY = "decoder.block.0.layer.0.SelfAttention.q.weight"
@@ -213,6 +213,28 @@ def test_one_clear_line(golden, tmp_path, name, damage, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message) as caught:
         checkpoints.load(folder, vocabulary=VOCABULARY)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 1200
+
+
+@pytest.mark.parametrize(
+    ("tree", "names"),
+    [
+        (lambda m: {"params": m, "opt": {"mu": m, "nu": m}}, None),
+        (lambda m: {"params": {"params": m}, "opt": {"mu": m, "nu": m}}, None),
+        (lambda m: {"target": m, "state": {"a": {"v": m}}}, None),
+        (lambda m: {"params": m, "ema": m}, "ema, params"),
+        (lambda m: m | {"ema": m}, "at the top, ema"),
+        (lambda m: {"target": m, "draft": m}, "draft, target"),
+        (lambda m: {"a": m, "b": m}, "a, b"),
+    ],
+)
+def test_the_model_in_a_tree_is_found_or_its_rivals_are_named(golden, tree, names):
+    model = checkpoints.open_checkpoint(golden / "t5x_1_1").arrays
+    found = arrays.flatten(tree(arrays.unflatten(model)))
+    if names is None:
+        assert formats._subtree(found, "x") == model
+    else:
+        with pytest.raises(ValueError, match=rf"x holds several models \({names}\); give a"):
+            formats._subtree(found, "x")
 
 
 def test_trees_of_other_models_are_named(tmp_path):

@@ -13,10 +13,11 @@ import jax
 import numpy as np
 import pytest
 import seqio
+from etils import epath
 from golden import make_checkpoints
 
 from spec_cascades import checkpoints, decoding
-from spec_cascades.checkpoints import arrays, huggingface_vocabulary, t5x_files
+from spec_cascades.checkpoints import arrays, formats, huggingface_vocabulary, t5x_files
 from spec_cascades.models.t5 import T5, T5Config
 from spec_cascades.tasks import vocabularies
 
@@ -129,6 +130,37 @@ def test_nothing_is_overwritten_and_settings_are_checked_first(folder, tmp_path)
     with pytest.raises(ValueError, match="a drafter goes with to='t5x' alone"):
         checkpoints.convert(folder, tmp_path / "x", to="model", drafter=folder)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("to", ["model", "huggingface", "orbax", "t5x"])
+def test_an_empty_folder_is_written_into(folder, tmp_path, to):
+    if to == "t5x" and not checkpoints.open_checkpoint(folder).model.config.shared_relative_bias:
+        pytest.skip("T5X's t5 network shares relative biases")
+    (tmp_path / "x").mkdir()
+    assert checkpoints.convert(folder, tmp_path / "x", to=to) == tmp_path / "x"
+    assert checkpoints.resolve(tmp_path / "x") == tmp_path / "x"
+
+
+@pytest.mark.parametrize("to", ["model", "huggingface"])
+def test_a_bucket_is_refused_before_anything_is_read(to):
+    with pytest.raises(ValueError, match=f"gs://bucket/x: to='{to}' writes on local disks alone"):
+        checkpoints.convert("nothing", "gs://bucket/x", to=to)
+
+
+@pytest.mark.parametrize("kind", [formats.MODEL, formats.HUGGINGFACE])
+def test_folders_in_a_bucket_are_refused_and_others_keep_their_name(monkeypatch, kind):
+    monkeypatch.setattr(formats, "_search", lambda path: (kind, path))
+    with pytest.raises(ValueError, match=f"gs://bucket/x: a {kind} is read on local disks alone"):
+        checkpoints.open_checkpoint("gs://bucket/x")
+    monkeypatch.setattr(formats, "_search", lambda path: (formats.T5X, path))
+    assert str(checkpoints.resolve("gs://bucket/x")) == "gs://bucket/x"
+
+
+def test_a_bucket_stays_in_the_path_of_what_is_loaded(folder, vocabulary, monkeypatch):
+    found = checkpoints.open_checkpoint(folder)
+    there = dataclasses.replace(found, path=epath.Path("gs://bucket/checkpoint_1"))
+    monkeypatch.setattr(formats, "open_checkpoint", lambda *_, **__: there)
+    assert str(checkpoints.load("gs://bucket").path) == "gs://bucket/checkpoint_1"
 
 
 def test_a_vocabulary_is_rebuilt_from_tokenizer_json(vocabulary, tmp_path):
@@ -248,7 +280,7 @@ def test_what_sentencepiece_does_is_no_reason(tokenizer, vocabulary, tmp_path, h
     ("damage", "message"),
     [
         (change("tokenizer.json", lambda x: x["model"].pop("unk_id")), "unk_id is None; the id of"),
-        (change("tokenizer.json", lambda x: x["model"]["vocab"].append("x")), "is damaged: "),
+        (change("tokenizer.json", lambda x: x["model"]["vocab"].append(3)), "is damaged: "),
         (change("tokenizer.json", lambda x: x.update(model=3)), "is damaged: "),
     ],
 )

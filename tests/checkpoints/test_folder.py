@@ -132,11 +132,18 @@ def test_parameters_of_another_model_are_not_saved(tmp_path, params, vocabulary)
         ({"family": "t6"}, "unknown family 't6'; known: t5"),
         ({"config": {"emb_dmi": 8}}, "unknown config field 'emb_dmi'; did you mean 'emb_dim'"),
         ({"config": None}, "is not a model description"),
+        ({"family": ["t5"]}, r"unknown family \['t5'\]; known: t5"),
+        ({"vocabulary": "x"}, "model.json is not a model description: its vocabulary is 'x'"),
+        (
+            {"vocabulary": {"kind": "byte", "extra_ids": None}},
+            "extra_ids of .* is None",
+        ),
+        ({"vocabulary": {"kind": "sentencepiece", "file": 3}}, "no vocabulary '.*3'"),
     ],
 )
 def test_a_wrong_description_is_named(folder, changes, message):
     edit(folder, **changes)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
         checkpoints.load(folder)
 
 

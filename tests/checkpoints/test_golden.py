@@ -66,6 +66,14 @@ def test_the_newest_step_is_meant(golden, tmp_path):
     assert checkpoints.resolve(tmp_path / "run" / "checkpoint_7").name == "checkpoint_7"
 
 
+def test_an_incomplete_newest_step_is_named(golden, tmp_path):
+    shutil.copytree(golden / "t5x_1_1", tmp_path / "run")
+    (tmp_path / "run" / "checkpoint_10").mkdir()
+    with pytest.raises(FileNotFoundError, match="newest step, checkpoint_10, is incomplete .no m"):
+        checkpoints.resolve(tmp_path / "run")
+    assert checkpoints.resolve(tmp_path / "run" / "checkpoint_7").name == "checkpoint_7"
+
+
 def test_a_checkpoint_without_a_vocabulary_asks_for_one(golden):
     with pytest.raises(ValueError, match="t5x_1_1/checkpoint_7 carries no vocabulary; name one"):
         checkpoints.load(golden / "t5x_1_1")
