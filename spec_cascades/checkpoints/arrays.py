@@ -141,6 +141,8 @@ def check_dtypes(arrays: Arrays, dtype: str | None) -> None:
 def place(arrays: Arrays, shardings: Mapping[str, jax.sharding.Sharding], dtype: str | None):
     """Reads arrays onto devices, each device's part by itself.
 
+    The layers of a stacked array follow one another, so that what is cached of it serves them all.
+
     Args:
         arrays: by name.
         shardings: where each goes; the same names.
@@ -149,9 +151,10 @@ def place(arrays: Arrays, shardings: Mapping[str, jax.sharding.Sharding], dtype:
     Returns:
         The parameters, as nested dictionaries.
     """
+    by_source = sorted(arrays.items(), key=lambda item: item[1].label)
     placed = {
         name: _place(array, shardings[name], jnp.dtype(dtype or array.dtype))
-        for name, array in arrays.items()
+        for name, array in by_source
     }
     return unflatten(placed)
 

@@ -12,6 +12,10 @@ import numpy as np
 from spec_cascades.checkpoints import arrays
 from spec_cascades.checkpoints.arrays import LazyArray
 
+# What TensorStore's cache counts besides numbers, generously: per chunk, and for OCDBT's indices.
+_ENTRY_BYTES = 4096
+_INDEX_BYTES = 2**20
+
 
 def kvstore(path: str) -> dict[str, str]:
     """TensorStore's description of a folder: a local path or `gs://bucket/path`."""
@@ -28,6 +32,9 @@ def open_all(
 ) -> dict[str, LazyArray]:
     """Opens zarr arrays; no numbers are read.
 
+    The chunks of one array stay in memory once they are decompressed: a scanned stack, which is one
+    chunk by T5X's custom, is read layer by layer, and each device's part by itself.
+
     Args:
         specs: TensorStore specs by parameter name.
         where: the checkpoint, for messages.
@@ -40,12 +47,21 @@ def open_all(
     import tensorstore as ts
 
     opening = {name: ts.open(spec, open=True, read=True) for name, spec in specs.items()}
+    stores = {
+        name: _opened(future, f"{where}: {name}", every_chunk) for name, future in opening.items()
+    }
+    # Sizes are known only now; opening again with known metadata reads nothing.
+    largest = max(map(_cached_bytes, stores.values()), default=0)
+    context = ts.Context({"cache_pool": {"total_bytes_limit": largest + _INDEX_BYTES}})
+    known = dict(open=True, read=True, assume_metadata=True, recheck_cached_data=False)
     return {
-        name: _lazy(future, f"{where}: {name}", every_chunk) for name, future in opening.items()
+        name: _lazy(ts.open(store.spec(), context=context, **known).result(), f"{where}: {name}")
+        for name, store in stores.items()
     }
 
 
-def _lazy(future, label: str, every_chunk: bool) -> LazyArray:
+def _opened(future, label: str, every_chunk: bool):
+    """The TensorStore, once its metadata are there and its chunks found."""
     try:
         store = future.result()
         missing = _missing_chunks(store) if every_chunk else 0
@@ -54,6 +70,10 @@ def _lazy(future, label: str, every_chunk: bool) -> LazyArray:
         raise ValueError(f"{label} cannot be read: {reason}") from error
     if missing:
         raise ValueError(f"{label} is damaged: {missing} of its chunks are missing")
+    return store
+
+
+def _lazy(store, label: str) -> LazyArray:
     return LazyArray(
         shape=tuple(store.shape),
         dtype=np.dtype(store.dtype.numpy_dtype),
@@ -62,9 +82,20 @@ def _lazy(future, label: str, every_chunk: bool) -> LazyArray:
     )
 
 
-def _missing_chunks(store) -> int:
+def _num_chunks(store) -> int:
     chunks = store.chunk_layout.write_chunk.shape or ()  # None for a scalar
-    wanted = math.prod(-(-size // chunk) for size, chunk in zip(store.shape, chunks, strict=True))
+    return math.prod(-(-size // chunk) for size, chunk in zip(store.shape, chunks, strict=True))
+
+
+def _cached_bytes(store) -> int:
+    """What the decompressed chunks take in TensorStore's cache; all are of one size."""
+    chunk_bytes = math.prod(store.chunk_layout.write_chunk.shape or ())
+    chunk_bytes *= store.dtype.numpy_dtype.itemsize
+    return _num_chunks(store) * (chunk_bytes + _ENTRY_BYTES)
+
+
+def _missing_chunks(store) -> int:
+    wanted = _num_chunks(store)
     keys = store.kvstore.list().result()
     # zarr.json, .zarray and .zattrs aside, every key is a chunk: 0.3, 0/3 or c/0/3.
     found = sum(

@@ -62,6 +62,23 @@ def test_each_device_part_is_read_once():
     assert sizes[:-1] == [8] * 4  # the last one is `whole`
 
 
+def test_layers_of_one_array_are_read_in_a_row():
+    order = []
+
+    def stack(name):
+        def read(index):
+            order.append(name)
+            return STACK[index]
+
+        return LazyArray(STACK.shape, STACK.dtype, read, name)
+
+    layers = {f"{i}/{name}": stack(name)[:, i] for i in range(3) for name in "qk"}
+    where = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    placed = arrays.place(layers, dict.fromkeys(layers, where), None)
+    assert order == ["k"] * 3 + ["q"] * 3
+    np.testing.assert_array_equal(placed["2"]["q"], STACK[:, 2])
+
+
 @pytest.mark.parametrize(
     ("stored", "asked", "message"),
     [

@@ -1,5 +1,6 @@
 """TensorStore specs follow a checkpoint to where it lies now."""
 
+import numpy as np
 import pytest
 
 from spec_cascades.checkpoints import t5x_files, zarr_files
@@ -42,6 +43,17 @@ def test_specs_name_the_place_of_the_array(folder, store):
 def test_specs_of_old_tensorstore_versions_are_read():
     old = {"driver": "zarr", "kvstore": {"driver": "file"}, "path": "target.x"}
     assert t5x_files.spec(old, "/c", "x")["kvstore"]["path"] == "/c/target.x/"
+
+
+def test_layers_of_one_chunk_are_decompressed_once(tmp_path):
+    stack = np.arange(4 * 3 * 5, dtype=np.float32).reshape(4, 3, 5)
+    t5x_files.write(tmp_path / "c", {"stack": stack, "small": stack[0]})
+    stored = t5x_files.read(tmp_path / "c")
+    np.testing.assert_array_equal(stored["stack"][:, 0].whole(), stack[:, 0])
+    (tmp_path / "c" / "target.stack" / "0.0.0").unlink()
+    for layer in (1, 2):  # Still there, from the reading of the first.
+        np.testing.assert_array_equal(stored["stack"][:, layer].whole(), stack[:, layer])
+    np.testing.assert_array_equal(stored["small"].whole(), stack[0])
 
 
 def test_other_leaves_and_places_are_refused():
