@@ -1,5 +1,7 @@
 import pytest
+import sentencepiece
 import seqio
+from sentencepiece import sentencepiece_model_pb2
 
 from spec_cascades.tasks import translation, vocabularies
 
@@ -90,14 +92,22 @@ def test_the_table_tells_the_usual_sentinels(trained, rows, count):
     assert (found.vocab_size, found.extra_ids) == (200 + count, count)
 
 
+def test_t5s_file_of_32000_pieces_makes_32100_in_its_table(trained, tmp_path):
+    content = vocabularies.model_bytes(trained)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(content)
+    for i in range(32000 - len(proto.pieces)):
+        proto.pieces.add(piece=f"piece{i}", score=-100.0)
+    (tmp_path / "cc_all.model").write_bytes(proto.SerializeToString())
+    found = vocabularies.load_for_table(tmp_path / "cc_all.model", 32128)
+    assert found.vocab_size == 32100
+    assert all(map(vocabularies.is_sentinel, vocabularies.pieces(found)[32000:]))
+
+
 def test_usual_sentinels_of_bytes_and_of_pieces_that_have_them(trained, tmp_path):
     assert vocabularies.load_for_table("byte", 384).vocab_size == 384
     assert vocabularies.load_for_table("byte", 320).vocab_size == 259
-    text = [*TEXT, *["▁<extra_id_0>"] * 50]
-    import sentencepiece
-
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(text),
+        sentence_iterator=iter(TEXT),
         model_prefix=str(tmp_path / "mt5"),
         vocab_size=200,
         pad_id=0,
