@@ -52,7 +52,7 @@ def _read(path: pathlib.Path):
         file = _keep(model)
     else:
         return None
-    check_faithful(path, num_pieces=vocabularies.load(file).vocab_size)
+    _check_faithful(path, num_pieces=vocabularies.load(file).vocab_size)
     return vocabularies.load(file, extra_ids)
 
 
@@ -154,7 +154,7 @@ def _steps(normalizer: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
 # --- what a SentencePiece model cannot say ---
 
 
-def check_faithful(path: pathlib.Path, num_pieces: int) -> None:
+def _check_faithful(path: pathlib.Path, num_pieces: int) -> None:
     """Raises ValueError if the folder's tokenizer does more than SentencePiece's or bytes do.
 
     Args:
