@@ -16,8 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
 
-from spec_cascades import checks
-
 DTYPES = ("float32", "bfloat16", "float16")
 
 Index = tuple[slice, ...]
@@ -121,7 +119,8 @@ def read_part(array: LazyArray, index: Index) -> np.ndarray:
 
 def as_dtype(name: str) -> np.dtype:
     """The dtype of parameters that a name means; raises ValueError for another."""
-    checks.dtype(name)
+    if name not in DTYPES:
+        raise ValueError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
     return jnp.dtype(name)
 
 

@@ -57,10 +57,8 @@ def convert(
     if place.exists() and (place.is_file() or any(place.iterdir())):
         raise FileExistsError(f"{place} exists; give a new folder")
     found = formats.open_checkpoint(src, model=model, vocabulary=vocabulary)
-    if found.vocabulary is None and to == "model":
-        raise ValueError(
-            f"{found.path} carries no vocabulary, which a model folder needs; name one"
-        )
+    if found.vocabulary is None and to in ("model", "huggingface"):
+        raise ValueError(f"{found.path} carries no vocabulary, which to={to!r} needs; name one")
     if to == "t5x":
         _write_t5x(place, found, drafter, vocabulary, dtype)
         return place
