@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spec_cascades import checks, decoding, rules, verification
-from spec_cascades.decoding.bild import FALLBACK, ROLLBACK
+from spec_cascades.decoding.bild import FALLBACK, MAX_DRAFT, ROLLBACK
 from spec_cascades.decoding.cascades import SCORES
 
 # What the sequence cascade sweeps, declared like the parameters of rules.
@@ -73,7 +73,7 @@ class Method:
     score: str = "mean"
     quantile: float = 0.2
     rollback: float = ROLLBACK.default
-    max_draft: int = 10
+    max_draft: int = MAX_DRAFT
 
     @property
     def uses_gamma(self) -> bool:

@@ -129,7 +129,7 @@ def write(path: pathlib.Path, model, params: Mapping[str, Any], vocabulary) -> N
         path: the folder; made if need be.
         model: a model of a known family.
         params: its parameters.
-        vocabulary: a seqio vocabulary; None writes no tokenizer.
+        vocabulary: a seqio vocabulary.
 
     Raises:
         ValueError: transformers has no such model.
@@ -143,8 +143,7 @@ def write(path: pathlib.Path, model, params: Mapping[str, Any], vocabulary) -> N
     # Each is our array and whether theirs is its transpose.
     named = {trees.their_name(name): (x, trees.is_transposed(name)) for name, x in flat.items()}
     _write_arrays(path, named)
-    if vocabulary is not None:
-        huggingface_vocabulary.write(vocabulary, path)
+    huggingface_vocabulary.write(vocabulary, path)
     # Last: a folder without it is no checkpoint, however far a killed process came.
     (path / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 

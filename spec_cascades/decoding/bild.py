@@ -34,6 +34,8 @@ ROLLBACK = Parameter(
     "the target takes back drafts whose -log p, in nats, is above this",
     grid=(2.0, 5.0),
 )
+MAX_DRAFT = 10
+"""Tokens that the drafter writes at most before the target looks."""
 
 
 class _FallbackDrafter(ModelDrafter):
@@ -72,7 +74,7 @@ def bild(
     fallback: jax.Array | float = FALLBACK.default,
     rollback: jax.Array | float = ROLLBACK.default,
     config: DecodeConfig,
-    max_draft: int = 10,
+    max_draft: int = MAX_DRAFT,
     row_mask: jax.Array | None = None,
 ) -> DecodeResult:
     """Decodes a batch greedily with BiLD.

@@ -16,7 +16,7 @@ from flax.linen import partitioning as nn_partitioning
 from flax.traverse_util import flatten_dict, unflatten_dict
 from t5x import checkpoints
 
-from spec_cascades.checkpoints import scanned
+from spec_cascades.checkpoints import checks, scanned
 
 Path = tuple[str, ...]
 
@@ -46,29 +46,27 @@ def stored_shapes(path: str) -> dict[Path, jax.ShapeDtypeStruct]:
 
 
 def check_shapes(
-    stored: Mapping[Path, jax.ShapeDtypeStruct], expected: Mapping[Path, Any], where: str
+    stored: Mapping[Path, jax.ShapeDtypeStruct], expected: Mapping[Path, Any], what: str
 ) -> None:
     """Compares a checkpoint with the model, before anything is read.
 
     Args:
         stored: from `stored_shapes`.
         expected: the model's parameters.
-        where: begins the error's text.
+        what: subject of the error's text.
 
     Raises:
-        ValueError: one line that names a parameter, what was found and what was expected.
+        ValueError: see `checks.compare_shapes`; in one line.
     """
     found = flatten_dict(scanned.to_per_layer(unflatten_dict(stored)))
-    wrong = []
-    for key in sorted(found.keys() | expected.keys()):
-        shapes = [tree[key].shape if key in tree else "nothing" for tree in (found, expected)]
-        if shapes[0] != shapes[1]:
-            wrong.append(f"{'/'.join(key)} is {shapes[0]}, the model expects {shapes[1]}")
-    if wrong:
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise ValueError(
-            f"{where} does not fit the model: {wrong[0]}{more}{_hint(found, expected)}"
-        )
+    shapes = (
+        checks.shapes({"/".join(key): leaf for key, leaf in tree.items()})
+        for tree in (found, expected)
+    )
+    try:
+        checks.compare_shapes(*shapes, what)
+    except ValueError as error:
+        raise ValueError(f"{error}{_hint(found, expected)}") from None
 
 
 def _hint(found: Mapping[Path, Any], expected: Mapping[Path, Any]) -> str:

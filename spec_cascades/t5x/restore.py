@@ -86,7 +86,8 @@ class CompositeCheckpointManager:
         stored = {name: layout.stored_shapes(path) for name, path in paths.items()}
         for name, path in paths.items():
             expected = layout.flatten(self._state.params[name])
-            layout.check_shapes(stored[name], expected, f"{name} checkpoint {path}")
+            what = f"the parameters of the {name} checkpoint {path}"
+            layout.check_shapes(stored[name], expected, what)
         states = {name: self._restore(name, paths[name], stored[name]) for name in paths}
         params = flax.core.freeze({name: state.params for name, state in states.items()})
         return self._state.replace(params=params, step=states["target"].step)

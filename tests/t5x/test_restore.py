@@ -84,8 +84,8 @@ def test_a_wrong_shape_is_named_before_anything_is_read(restore, config, stored,
     is_scanned = network == "scalable"
     wider = dataclasses.replace(config("draft", is_scanned), mlp_dim=48)
     message = (
-        r"draft checkpoint \S+ does not fit the model: decoder/layers_0/mlp/wi_0/kernel is "
-        r"\(16, 32\), the model expects \(16, 48\) \(and \d more\)"
+        r"draft checkpoint \S+ do not fit the model: shapes: decoder/layers_0/mlp/wi_0/kernel is "
+        r"\(16, 32\), not \(16, 48\), .* and \d more"
     )
     with pytest.raises(ValueError, match=message):
         restore(
@@ -98,10 +98,10 @@ def test_a_wrong_shape_is_named_before_anything_is_read(restore, config, stored,
 
 def test_more_or_fewer_layers_are_named(restore, config, stored):
     deeper = dataclasses.replace(config("target"), num_decoder_layers=4)
-    with pytest.raises(ValueError, match="target .* decoder/layers_3/.* is nothing, the model"):
+    with pytest.raises(ValueError, match="target checkpoint .* missing: decoder/layers_3/"):
         restore(deeper, stored("target"), config("draft"), stored("draft"))
     flat = dataclasses.replace(config("target"), num_decoder_layers=2)
-    with pytest.raises(ValueError, match="decoder/layers_2/.*, the model expects nothing"):
+    with pytest.raises(ValueError, match="unexpected: decoder/layers_2/"):
         restore(flat, stored("target"), config("draft"), stored("draft"))
 
 
