@@ -24,7 +24,7 @@ setuptools.setup(
     packages=[*setuptools.find_packages(include=["spec_cascades*"]), *PACKAGED_FOLDERS],
     package_dir=PACKAGED_FOLDERS,
     package_data={
-        "spec_cascades": ["demo/**", "tasks/data/*"],
+        "spec_cascades": ["demo/**", "text/data/*"],
         "spec_cascades.gin": ["**/*.gin"],
         "spec_cascades.configs": ["**/*.gin"],
     },

@@ -12,7 +12,7 @@ def make_pair(folder):
     """Writes `target` and `drafter`, two model folders that mostly agree."""
     from spec_cascades import checkpoints
     from spec_cascades.models.t5 import T5, T5Config
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     vocabulary = vocabularies.load("byte")
     config = dict(num_heads=2, head_dim=8, num_encoder_layers=1, num_decoder_layers=1)

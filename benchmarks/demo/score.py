@@ -9,9 +9,10 @@ import json
 import pathlib
 import tempfile
 
+import spec_cascades
 from spec_cascades import evaluation
 
-SCORES = pathlib.Path(evaluation.__file__).parent / "demo" / "scores.json"
+SCORES = pathlib.Path(spec_cascades.__file__).parent / "demo" / "scores.json"
 
 
 def scores() -> dict[str, dict[str, float]]:

@@ -9,7 +9,7 @@ import gzip
 import pathlib
 import sys
 
-from spec_cascades.tasks import vocabularies
+from spec_cascades.text import vocabularies
 
 PIECES = 4096
 

@@ -71,7 +71,7 @@ def check_table(model, vocabulary, where) -> None:
 
 def check_pair(target, drafter) -> None:
     """Raises ValueError unless both models speak the same pieces (padded tables may differ)."""
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     difference = vocabularies.difference(target.vocabulary, drafter.vocabulary)
     if difference is not None:

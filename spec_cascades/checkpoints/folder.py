@@ -11,8 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from spec_cascades.checkpoints import arrays, checks, families, orbax_files
+from spec_cascades.checkpoints import arrays, checks, orbax_files
 from spec_cascades.checkpoints.arrays import LazyArray
+from spec_cascades.models import families
 
 FORMAT = 1
 
@@ -57,7 +58,7 @@ def save(path, model, params, vocabulary, dtype: str | None = None) -> None:
 
 def _save_vocabulary(vocabulary, folder: pathlib.Path) -> dict[str, Any]:
     """Copies a SentencePiece model next to the parameters; returns what model.json says."""
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     description = vocabularies.describe(vocabulary)
     if "file" in description:
@@ -82,7 +83,7 @@ def read(path: pathlib.Path) -> dict[str, LazyArray]:
 
 def read_description(path: pathlib.Path) -> tuple[Any, Any]:
     """The model and the vocabulary that a folder's model.json describes."""
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     file = path / "model.json"
     try:

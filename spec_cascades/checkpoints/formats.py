@@ -13,7 +13,6 @@ from etils import epath
 from spec_cascades.checkpoints import (
     arrays,
     checks,
-    families,
     folder,
     huggingface,
     huggingface_vocabulary,
@@ -21,6 +20,7 @@ from spec_cascades.checkpoints import (
     t5x_files,
 )
 from spec_cascades.checkpoints.arrays import Arrays
+from spec_cascades.models import families
 
 DEMO = pathlib.Path(__file__).parent.parent / "demo"
 
@@ -130,7 +130,7 @@ def as_vocabulary(vocabulary, rows: int = 0):
         rows: of the embedding of the model that speaks it. A name and a SentencePiece file do not
             say how many sentinels there are; `vocabularies.usual_sentinels` tells by these.
     """
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     if not isinstance(vocabulary, str | pathlib.PurePath):
         return vocabulary

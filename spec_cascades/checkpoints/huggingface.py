@@ -15,7 +15,7 @@ import numpy as np
 
 from spec_cascades.checkpoints import arrays, checks, huggingface_vocabulary, safetensors_files
 from spec_cascades.checkpoints.arrays import LazyArray
-from spec_cascades.checkpoints.families import FAMILIES, family_of
+from spec_cascades.models.families import FAMILIES, family_of
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"

@@ -39,7 +39,7 @@ def read(path: pathlib.Path):
 
 
 def _read(path: pathlib.Path):
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     settings = _settings(path)
     if settings.get("tokenizer_class") == _BYTE_CLASS:
@@ -69,7 +69,7 @@ def _content(file: pathlib.Path) -> dict[str, Any]:
 
 def _num_sentinels(settings: dict[str, Any], vocabulary) -> int:
     """Sentinels behind the pieces of the file: T5's, unless something else is said."""
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     if any(map(vocabularies.is_sentinel, vocabularies.pieces(vocabulary))):
         return 0  # mT5's are pieces of the file.
@@ -93,7 +93,7 @@ def sentencepiece_model(file: pathlib.Path) -> tuple[bytes, int]:
     """
     from sentencepiece import sentencepiece_model_pb2
 
-    from spec_cascades.tasks.vocabularies import is_sentinel
+    from spec_cascades.text.vocabularies import is_sentinel
 
     content = _content(file)
     model = content.get("model") or {}
@@ -161,7 +161,7 @@ def _check_faithful(path: pathlib.Path, num_pieces: int) -> None:
         path: the folder.
         num_pieces: pieces of the vocabulary, without sentinels behind them.
     """
-    from spec_cascades.tasks.vocabularies import is_sentinel
+    from spec_cascades.text.vocabularies import is_sentinel
 
     for file, token, number in _added_tokens(path):
         if number >= num_pieces and not is_sentinel(token):
@@ -223,7 +223,7 @@ def write(vocabulary, path: pathlib.Path) -> None:
     """
     import seqio
 
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     settings = {"extra_ids": vocabulary.extra_ids, **special}
@@ -244,7 +244,7 @@ def tokenizer_json(vocabulary) -> dict[str, Any]:
     """What the `tokenizers` library reads, for a SentencePiece vocabulary."""
     from sentencepiece import sentencepiece_model_pb2
 
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     content = vocabularies.model_bytes(vocabulary)
     proto = sentencepiece_model_pb2.ModelProto.FromString(content)

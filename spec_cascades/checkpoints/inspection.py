@@ -9,7 +9,8 @@ import re
 
 import numpy as np
 
-from spec_cascades.checkpoints import checks, families, formats
+from spec_cascades.checkpoints import checks, formats
+from spec_cascades.models import families
 
 
 def inspect(path, *, pair=None, model=None, vocabulary=None) -> str:
@@ -114,7 +115,7 @@ def _pairing(found: formats.Checkpoint, other: formats.Checkpoint) -> str:
 
 
 def _difference(a, b) -> str | None:
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     return vocabularies.difference(a, b)
 

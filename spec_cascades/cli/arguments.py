@@ -283,7 +283,7 @@ def prepare(
     from spec_cascades.cli import quiet
 
     quiet.import_tasks()
-    from spec_cascades import gin_utils
+    from spec_cascades.cli import gin_utils
 
     gin_utils.register()
     for path in options.gin_search_paths.split(","):
@@ -299,8 +299,9 @@ def prepare(
 
 def _register_file_task(job: Mapping[str, Any]) -> None:
     """Registers the file task in its own vocabulary, or that of the job's target."""
-    from spec_cascades import checkpoints, gin_utils
+    from spec_cascades import checkpoints
     from spec_cascades.checkpoints import formats
+    from spec_cascades.cli import gin_utils
 
     task = gin_utils.bound("register_file_task")
     vocabulary, target = task.get("vocabulary"), job.get("target")

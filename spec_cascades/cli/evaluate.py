@@ -69,7 +69,9 @@ def add(commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the sweep, prints its table and where the picture is."""
-    from spec_cascades import evaluation, gin_utils, report
+    from spec_cascades import evaluation
+    from spec_cascades.cli import gin_utils
+    from spec_cascades.evaluation import report
 
     lines = arguments.bindings(options, "evaluate", _FLAGS)
     arguments.prepare(options, _gin_files(options), lines, _FLAGS)

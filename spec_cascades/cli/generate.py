@@ -78,9 +78,10 @@ def run(options: argparse.Namespace) -> int:
     from spec_cascades.cli import quiet
 
     quiet.import_tasks()
-    from spec_cascades import coloring, generation
+    from spec_cascades.serving import Generator
+    from spec_cascades.text import coloring
 
-    generator = generation.Generator(
+    generator = Generator(
         describe(options),
         target=options.target,
         drafter=options.drafter,

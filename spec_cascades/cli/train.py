@@ -39,7 +39,9 @@ def add(commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trains, and prints where the model is."""
-    from spec_cascades import distillation, gin_utils, training
+    from spec_cascades import training
+    from spec_cascades.cli import gin_utils
+    from spec_cascades.training import distillation
 
     flags = _FLAGS[options.command]
     lines = arguments.bindings(options, options.command, flags)

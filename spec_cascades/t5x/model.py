@@ -11,8 +11,8 @@ import seqio
 from t5x import models
 
 from spec_cascades import checks, decoding, rules
+from spec_cascades.decoding.methods import PROMPT_LOOKUP
 from spec_cascades.decoding.state import log_probability
-from spec_cascades.methods import PROMPT_LOOKUP
 from spec_cascades.models.t5 import T5, T5Config
 
 Batch = Mapping[str, jax.Array]

@@ -5,10 +5,11 @@ Importing this package imports TensorFlow (SeqIO needs it) and registers the dem
 
 import tensorflow as tf
 
-from spec_cascades.tasks import demo, quality, vocabularies
+from spec_cascades.tasks import demo, quality
 from spec_cascades.tasks.datasets import Example, examples, training_dataset, validation_dataset
 from spec_cascades.tasks.files import register_file_task
 from spec_cascades.tasks.registry import check_split, get_task, metrics, primary_metric, vocabulary
+from spec_cascades.text import vocabularies
 
 try:
     # TensorFlow only reads data here: leave the accelerators to JAX.

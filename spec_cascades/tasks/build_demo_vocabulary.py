@@ -9,7 +9,8 @@ import itertools
 import os
 import sys
 
-from spec_cascades.tasks import reasoning, translation, vocabularies
+from spec_cascades.tasks import reasoning, translation
+from spec_cascades.text import vocabularies
 
 SIZE = 1200
 _EXAMPLES = 12_000
@@ -24,7 +25,7 @@ def lines() -> list[str]:
 
 def main(arguments: list[str]) -> None:
     """Writes the vocabulary to the given path, by default the one that is shipped."""
-    default = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "demo.model")
+    default = os.path.join(os.path.dirname(vocabularies.__file__), "data", "demo.model")
     path = arguments[0] if arguments else default
     vocabulary = vocabularies.train_sentencepiece(lines(), path, SIZE, model_type="bpe")
     print(f"{path}: {vocabulary.vocab_size} pieces, {os.path.getsize(path):,} bytes")

@@ -2,7 +2,8 @@
 
 import seqio
 
-from spec_cascades.tasks import reasoning, registry, translation, vocabularies
+from spec_cascades.tasks import reasoning, registry, translation
+from spec_cascades.text import vocabularies
 
 
 def register() -> None:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import seqio
 
-from spec_cascades.tasks import registry, vocabularies
+from spec_cascades.tasks import registry
+from spec_cascades.text import vocabularies
 
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 Pair = tuple[str, str]

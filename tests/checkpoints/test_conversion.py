@@ -19,7 +19,7 @@ from golden import make_checkpoints
 from spec_cascades import checkpoints, decoding
 from spec_cascades.checkpoints import arrays, formats, huggingface_vocabulary, t5x_files
 from spec_cascades.models.t5 import T5, T5Config
-from spec_cascades.tasks import vocabularies
+from spec_cascades.text import vocabularies
 
 GOLDEN = pathlib.Path(make_checkpoints.__file__).parent
 SMALL = T5Config(

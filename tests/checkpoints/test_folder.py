@@ -12,7 +12,7 @@ import pytest
 from spec_cascades import checkpoints, partitioning
 from spec_cascades.checkpoints import checks
 from spec_cascades.models.t5 import T5, T5Config
-from spec_cascades.tasks import vocabularies
+from spec_cascades.text import vocabularies
 
 CONFIG = T5Config(
     vocab_size=48,

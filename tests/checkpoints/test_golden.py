@@ -11,7 +11,7 @@ from golden import make_checkpoints
 from spec_cascades import checkpoints, partitioning
 from spec_cascades.checkpoints import safetensors_files
 from spec_cascades.models.t5 import T5, T5Config
-from spec_cascades.tasks import vocabularies
+from spec_cascades.text import vocabularies
 
 VOCABULARY = seqio.PassThroughVocabulary(40, eos_id=1)
 apply = jax.jit(T5.apply, static_argnums=0)

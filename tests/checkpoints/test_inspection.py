@@ -10,7 +10,7 @@ import safetensors.numpy
 from spec_cascades import checkpoints, main
 from spec_cascades.checkpoints import arrays
 from spec_cascades.models.t5 import T5, T5Config
-from spec_cascades.tasks import vocabularies
+from spec_cascades.text import vocabularies
 
 
 @pytest.fixture(autouse=True)

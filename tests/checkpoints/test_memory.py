@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from spec_cascades.checkpoints import checks, huggingface, safetensors_files, t5_trees
-from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades.checkpoints import checks, huggingface, safetensors_files
+from spec_cascades.models.t5 import T5, T5Config, trees
 
 SHARD_BYTES = 2 * 10**9
 
@@ -18,13 +18,13 @@ SHARD_BYTES = 2 * 10**9
 def write_random(folder, config):
     """A folder of random bfloat16 numbers; returns the bytes of the largest shard and of all."""
     folder.mkdir()
-    description = t5_trees.config_to_json(config, "bfloat16")
+    description = trees.config_to_json(config, "bfloat16")
     (folder / huggingface.CONFIG).write_text(json.dumps(description))
     random = np.random.default_rng(0)
     shapes, places = {}, {}
     for name, shape in checks.expected_shapes(T5(config)).items():
-        theirs = t5_trees.their_name(name)
-        shapes[theirs] = shape[::-1] if t5_trees.is_transposed(name) else shape
+        theirs = trees.their_name(name)
+        shapes[theirs] = shape[::-1] if trees.is_transposed(name) else shape
     sizes = {name: 2 * int(np.prod(shape)) for name, shape in shapes.items()}
     bfloat16 = np.dtype(ml_dtypes.bfloat16)
     for number, group in enumerate(safetensors_files.shards(sizes, SHARD_BYTES)):

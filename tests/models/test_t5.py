@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from golden import t5_cases
 
-from spec_cascades.models import T5, Model, T5Config, kernels, t5
+from spec_cascades.models import T5, Model, T5Config, kernels
+from spec_cascades.models.t5 import model
 
 TOLERANCE = 1e-4
 apply = jax.jit(T5.apply, static_argnums=0)
@@ -224,11 +225,11 @@ def test_bfloat16_stays_near_float32_and_gives_float32_logits(params_dtype):
 def test_relative_bias_follows_the_bucket_of_every_distance(bidirectional):
     config = dataclasses.replace(TINY, relative_attention_num_buckets=32)
     table = np.arange(64.0).reshape(2, 32)  # [heads, buckets]: the bias names its bucket
-    module = t5.RelativeBias(config, bidirectional)
+    module = model.RelativeBias(config, bidirectional)
     variables = {"params": {"rel_embedding": jnp.asarray(table)}}
     full = module.apply(variables, 300, method="full")[0, 0]
     distances = np.arange(300)[None, :] - np.arange(300)[:, None]
-    expected = t5.relative_buckets(
+    expected = model.relative_buckets(
         distances, bidirectional=bidirectional, num_buckets=32, max_distance=128
     ).astype(np.float32)
     if not bidirectional:

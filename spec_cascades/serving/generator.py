@@ -8,7 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spec_cascades import batching, checks, coloring, decoding, methods, metrics, sweep
+from spec_cascades import checks, decoding
+from spec_cascades.checkpoints import pair
+from spec_cascades.decoding import batching, methods
+from spec_cascades.evaluation import costs
+from spec_cascades.text import coloring
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Answer:
 
     text: str
     spans: list[coloring.Span]
-    counts: metrics.Counts
+    counts: costs.Counts
 
     def render(self, style: str) -> str:
         """The text with its tokens marked, in the style 'ansi', 'markers' or 'html'."""
@@ -36,7 +40,7 @@ class Answer:
 
     def summary(self) -> str:
         """The call counts in one line."""
-        counts, cost = self.counts, metrics.cost(self.counts)
+        counts, cost = self.counts, costs.cost(self.counts)
         parts = [f"{counts.emitted} tokens, {counts.target_calls} target calls"]
         if counts.target_calls:
             parts[0] += f" ({cost['tokens_per_target_call']:.2f} tokens a call)"
@@ -93,7 +97,7 @@ class Generator:
             raise ValueError(f"{self.method.name} is greedy: temperature must be 0")
         self.value = self._value(method)
         self.gamma, self.temperature, self.seed = gamma, temperature, seed
-        self.models = sweep.load_models(target, drafter, vocabulary=vocabulary)
+        self.models = pair.load_models(target, None if lookup else drafter, vocabulary=vocabulary)
         vocabulary = self.models.vocabulary
         config = decoding.DecodeConfig(
             max_decode_length=max_decode_length,
@@ -139,5 +143,5 @@ class Generator:
         return Answer(
             vocabulary.decode(output),
             coloring.spans(vocabulary, output, origins),
-            metrics.count([result]),
+            costs.count([result]),
         )

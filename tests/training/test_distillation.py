@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spec_cascades import checkpoints, distillation
+from spec_cascades import checkpoints
 from spec_cascades.checkpoints import loading
 from spec_cascades.models.t5 import T5, T5Config
-from spec_cascades.tasks import vocabularies
+from spec_cascades.text import vocabularies
+from spec_cascades.training import distillation
 
 SIZES = dict(
     num_heads=2, head_dim=4, mlp_dim=16, num_encoder_layers=1, num_decoder_layers=1, emb_dim=8

@@ -9,9 +9,9 @@ import jax
 import pytest
 import tiny
 
-from spec_cascades import checkpoints, gin_utils, main, partitioning, resources, rules, sweep
-from spec_cascades.checkpoints import loading
-from spec_cascades.cli import arguments
+from spec_cascades import checkpoints, main, partitioning, resources, rules
+from spec_cascades.checkpoints import loading, pair
+from spec_cascades.cli import arguments, gin_utils
 
 
 @pytest.fixture(scope="module")
@@ -186,14 +186,14 @@ def test_a_damaged_drafter_is_found_before_the_target_is_read(home, tmp_path, mo
     change_config(tmp_path / "damaged", emb_dim=48)
     monkeypatch.setattr(loading, "read_params", lambda *a, **k: pytest.fail("target was read"))
     with pytest.raises(ValueError, match="damaged do not fit the model"):
-        sweep.load_models(home / "target", tmp_path / "damaged")
+        pair.load_models(home / "target", tmp_path / "damaged")
 
 
 def test_own_data_and_models_need_no_other_flag(home, tmp_path, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise ValueError("models are to be loaded")
 
-    monkeypatch.setattr(sweep, "load_models", stop)
+    monkeypatch.setattr(pair, "load_models", stop)
     monkeypatch.chdir(tmp_path)
     flags = [f"--target={home / 'target'}", f"--drafter={home / 'drafter'}"]
     flags += ["--task=mine", f"--test_file={home / 'data.jsonl'}"]
@@ -218,7 +218,7 @@ def test_a_damaged_output_folder_is_left_alone(
     def stop(*arguments, **options):
         raise ValueError("models are to be loaded")
 
-    monkeypatch.setattr(sweep, "load_models", stop)
+    monkeypatch.setattr(pair, "load_models", stop)
     output = f"--output_dir={tmp_path / 'output'}"
     assert evaluate(home, output) == 2  # writes settings.json
     (tmp_path / "output" / "results.jsonl").write_bytes(b"")

@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from spec_cascades import methods, rules
+from spec_cascades import rules
+from spec_cascades.decoding import methods
 
 
 def test_every_name_parses():

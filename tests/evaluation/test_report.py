@@ -5,7 +5,8 @@ import io
 
 import pytest
 
-from spec_cascades import methods, plots, report, results, summary
+from spec_cascades.decoding import methods
+from spec_cascades.evaluation import plots, report, store, summary
 
 ABOUT = {
     "target": "big",
@@ -139,7 +140,7 @@ def test_each_panel_carries_what_can_be_read(points):
 
 
 def test_one_point_alone_can_be_reported(tmp_path):
-    with results.open_folder(tmp_path, {}) as folder:
+    with store.open_folder(tmp_path, {}) as folder:
         point = make_point("token_v3", 0.3, quality=12.0, calls=2.0)
         folder.add(point["id"], point, [])
         report.write(folder, [point], about=ABOUT)
@@ -153,7 +154,7 @@ def test_texts_are_escaped_and_examples_coloured(tmp_path):
         "spans": [["x<y", "draft"], [" z", "target"]],
     }
     provenance = report.Provenance("spec-cascades evaluate", lambda: "evaluate.gammas = 5")
-    with results.open_folder(tmp_path, {}) as folder:
+    with store.open_folder(tmp_path, {}) as folder:
         point = make_point("token_v3", 0.3, quality=12.0, calls=2.0)
         folder.add(point["id"], point, [prediction])
         report.write(folder, [point], about=ABOUT, provenance=provenance)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spec_cascades import batching
+from spec_cascades.decoding import batching
 
 
 def inputs_of(lengths):

@@ -7,8 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from spec_cascades import checkpoints, partitioning, training
+from spec_cascades import checkpoints, partitioning
 from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades.training import run as training
 
 CONFIG = T5Config(
     vocab_size=32,

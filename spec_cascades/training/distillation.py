@@ -20,9 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spec_cascades import checkpoints, checks, rules, sweep, training
-from spec_cascades.checkpoints import loading
+from spec_cascades import checkpoints, checks, rules
+from spec_cascades.checkpoints import loading, pair
 from spec_cascades.models.t5 import T5
+from spec_cascades.training import run as training
 
 Divergence = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -216,8 +217,12 @@ def distill(run: DistillRun) -> pathlib.Path:
         ValueError: unknown task, a target that speaks another vocabulary than the task, or a run
             folder of other settings.
     """
+    from spec_cascades import tasks
+
     run.check_task()
-    sweep.check_vocabularies(run.target, None, [run.task], run.vocabulary)
+    pair.check_vocabularies(
+        run.target, None, run.vocabulary, {f"task {run.task!r}": tasks.vocabulary(run.task)}
+    )
     found = checkpoints.open_checkpoint(run.target, vocabulary=run.vocabulary)
     run.claim("distill")
     teacher = loading.read_params(found, dtype="float32", mesh=run.mesh())

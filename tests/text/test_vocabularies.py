@@ -3,7 +3,8 @@ import sentencepiece
 import seqio
 from sentencepiece import sentencepiece_model_pb2
 
-from spec_cascades.tasks import translation, vocabularies
+from spec_cascades.tasks import translation
+from spec_cascades.text import vocabularies
 
 TEXT = [text for pair in translation.examples("train", 0, 400) for text in pair]
 TEXT += [f"{n} apples" for n in range(100)]

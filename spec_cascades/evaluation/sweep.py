@@ -5,7 +5,6 @@ compilation for each (method, gamma, input shape): swept value and temperature a
 """
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -16,171 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import spec_cascades
-from spec_cascades import (
-    batching,
-    checkpoints,
-    coloring,
-    decoding,
-    methods,
-    metrics,
-    partitioning,
-    progress,
-    results,
-    scoring,
-    timing,
-)
-from spec_cascades.checkpoints import loading
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Point:
-    """One point of a sweep.
-
-    Attributes:
-        task: SeqIO task.
-        method: what decodes.
-        value: of the method's swept parameter, None if it has none.
-        gamma: block size, None for methods without blocks.
-        temperature: of sampling; 0 is greedy.
-        seed: of sampling.
-    """
-
-    task: str
-    method: methods.Method
-    value: float | None
-    gamma: int | None
-    temperature: float
-    seed: int
-
-    def settings(self) -> dict[str, Any]:
-        """The settings as they operate, JSON-ready."""
-        settings = {"task": self.task, **self.method.settings()}
-        if self.method.parameter is not None:
-            settings[self.method.parameter.name] = self.value
-        return settings | {
-            "gamma": self.gamma,
-            "temperature": self.temperature,
-            "seed": self.seed,
-        }
-
-    @property
-    def id(self) -> str:
-        """Short name, from the settings that make a difference (a label makes none)."""
-        return results.point_id({k: v for k, v in self.settings().items() if k != "label"})
-
-
-def plan(
-    tasks: Sequence[str],
-    chosen: Sequence[methods.Method],
-    *,
-    gammas: Sequence[int],
-    temperatures: Sequence[float],
-    seeds: Sequence[int],
-) -> list[Point]:
-    """All points of a sweep, each once, in the order in which they run.
-
-    At T = 0 nothing is random, so the first seed stands for all. Methods without blocks ignore
-    gamma. BiLD, which is greedy, runs at T = 0 alone.
-    """
-    points = {}
-    for task, temperature, method in itertools.product(tasks, temperatures, chosen):
-        if method.greedy_only and temperature > 0:
-            continue
-        sizes = (method.gammas or gammas) if method.uses_gamma else (None,)
-        for gamma, value, seed in itertools.product(
-            sizes, method.values, seeds if temperature > 0 else seeds[:1]
-        ):
-            point = Point(
-                task=task,
-                method=method,
-                value=value,
-                gamma=gamma,
-                temperature=float(temperature),
-                seed=seed,
-            )
-            points.setdefault(point.id, point)
-    return list(points.values())
-
-
-@dataclasses.dataclass(frozen=True)
-class Models:
-    """A checked pair of models, on the devices of `mesh`."""
-
-    target: checkpoints.Loaded
-    drafter: checkpoints.Loaded
-    mesh: jax.sharding.Mesh
-
-    @property
-    def vocabulary(self) -> Any:
-        """The vocabulary that both speak."""
-        return self.target.vocabulary
-
-
-def check_vocabularies(
-    target: str | None,
-    drafter: str | None,
-    names: Sequence[str] = (),
-    vocabulary: str | None = None,
-) -> None:
-    """Checks that models and tasks mean the same by each id; no parameters are read.
-
-    Args:
-        target: a checkpoint, or None.
-        drafter: a checkpoint, or None, or `prompt_lookup`.
-        names: tasks.
-        vocabulary: of checkpoints that carry none.
-
-    Raises:
-        FileNotFoundError: no checkpoint there.
-        ValueError: a broken description, or two different vocabularies.
-    """
-    from spec_cascades import tasks
-
-    folders = {"target": target, "drafter": drafter}
-    spoken = {
-        f"the {who} ({folder})": checkpoints.read_vocabulary(folder, vocabulary)
-        for who, folder in folders.items()
-        if folder not in (None, methods.PROMPT_LOOKUP)
-    }
-    if not spoken:
-        return
-    spoken |= {f"task {name!r}": tasks.vocabulary(name) for name in names}
-    reference, *others = spoken
-    for other in others:
-        difference = tasks.vocabularies.difference(spoken[other], spoken[reference])
-        if difference is not None:
-            raise ValueError(f"{other} and {reference} have different vocabularies: {difference}")
-
-
-def load_models(
-    target: str,
-    drafter: str,
-    *,
-    dtype: str = "float32",
-    model_parallelism: int = 1,
-    vocabulary: str | None = None,
-) -> Models:
-    """Loads target and drafter; see `checkpoints.load` for what their paths may be.
-
-    Prompt look-up needs no second model: the target stands in for the unused one.
-
-    Raises:
-        FileNotFoundError: no checkpoint there.
-        ValueError: a checkpoint that does not fit its model, or two different vocabularies.
-    """
-    check_vocabularies(target, drafter, vocabulary=vocabulary)
-    mesh = partitioning.make_mesh(model_parallelism)
-    paths = (target,) if drafter == methods.PROMPT_LOOKUP else (target, drafter)
-    # Names and shapes of both are checked before the parameters of one are read.
-    opened = [checkpoints.open_checkpoint(path, vocabulary=vocabulary) for path in paths]
-
-    def read(found: checkpoints.Checkpoint) -> checkpoints.Loaded:
-        where = mesh if mesh.size > 1 else None
-        params = loading.read_params(found, dtype=dtype, mesh=where)
-        return checkpoints.Loaded(found.model, params, found.vocabulary, found.path)
-
-    loaded = [read(found) for found in opened]
-    return Models(loaded[0], loaded[-1], mesh)
+from spec_cascades import decoding, partitioning, progress
+from spec_cascades.checkpoints.pair import Models
+from spec_cascades.decoding import batching, methods
+from spec_cascades.evaluation import costs, scoring, store, timing
+from spec_cascades.evaluation.point import Point
+from spec_cascades.text import coloring
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,7 +65,7 @@ class Sweep:
         """Decoding functions compiled so far."""
         return len(self._compiled)
 
-    def run(self, points: Sequence[Point], folder: results.Folder, *, quiet: bool = False):
+    def run(self, points: Sequence[Point], folder: store.Folder, *, quiet: bool = False):
         """Runs points and records each in the folder as soon as it is finished."""
         total = sum(len(self.data[point.task].batches) for point in points)
         with progress.bar(
@@ -318,14 +158,14 @@ class Sweep:
 
     def _record(self, point, decoded, wall_clock_s, pairs, compile_s):
         data = self.data[point.task]
-        counts = metrics.count(decoded)
+        counts = costs.count(decoded)
         predictions = self._predictions(data, decoded)
         quality = scoring.score(
             point.task,
             [example.targets_text for example in data.examples],
             [prediction["prediction"] for prediction in predictions],
         )
-        cost = metrics.cost(counts, blocks=point.method.kind in ("rule", "bild"))
+        cost = costs.cost(counts, blocks=point.method.kind in ("rule", "bild"))
         settings = {
             "id": point.id,
             **point.settings(),
@@ -394,7 +234,7 @@ class Sweep:
 
         single, verification = step("target", 1), step("target", point.gamma + 1)
         drafting = step("drafter", 1) if point.method.drafter == "model" else 0.0
-        predict = lambda verification_cost: metrics.predicted_speedup(
+        predict = lambda verification_cost: costs.predicted_speedup(
             cost["token_acceptance"], point.gamma, drafting / single, verification_cost
         )
         return {

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from spec_cascades import checkpoints, checks, partitioning, progress, results, rules
+from spec_cascades import checkpoints, checks, partitioning, progress, records, rules
 from spec_cascades.checkpoints import arrays
 from spec_cascades.checkpoints.checks import check_table
 from spec_cascades.models.t5 import T5, T5Config
@@ -411,7 +411,7 @@ class _MetricsLog:
     """metrics.jsonl and the progress bar; sums stay on the device between reports."""
 
     def __init__(self, path: pathlib.Path, first: int, steps: int, description: str):
-        results.write_atomically(path, "".join(_lines_up_to(path, first)))
+        records.write_atomically(path, "".join(_lines_up_to(path, first)))
         self._file = path.open("a", encoding="utf-8")
         self._bar = progress.bar(steps, initial=first, unit="step", description=description)
         self._description = description
@@ -499,7 +499,7 @@ def claim_run_dir(path: str | pathlib.Path, settings: Mapping[str, Any]) -> None
                 f"{path} holds a run of other settings ({changes}); choose another output_dir"
             )
         return
-    results.write_atomically(file, json.dumps(plain, indent=1) + "\n")
+    records.write_atomically(file, json.dumps(plain, indent=1) + "\n")
 
 
 def _read_settings(file: pathlib.Path) -> dict[str, Any]:

@@ -12,80 +12,16 @@ repaired on opening: a torn last line is dropped, and its point run again.
 
 import contextlib
 import fcntl
-import hashlib
 import json
-import math
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from spec_cascades import records
+
 RESULTS = "results.jsonl"
 SETTINGS = "settings.json"
-
-
-def to_json(value: Any) -> Any:
-    """`value` in plain JSON: infinities become 'inf' and '-inf', NaN becomes None."""
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    if hasattr(value, "item") and not isinstance(value, str):  # numpy and jax scalars
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
-
-
-def dumps(value: Any) -> str:
-    """One line of JSON."""
-    return json.dumps(to_json(value), ensure_ascii=False, allow_nan=False)
-
-
-def point_id(settings: Mapping[str, Any]) -> str:
-    """A short name of a point: equal settings, and only they, share it."""
-    return hashlib.sha256(json.dumps(to_json(settings), sort_keys=True).encode()).hexdigest()[:12]
-
-
-def write_atomically(path: str | os.PathLike, content: str | bytes) -> None:
-    """Writes a file that is either whole or not there, however the process ends."""
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-
-
-def read_lines(path: str | os.PathLike, *, repair: bool = False) -> list[dict[str, Any]]:
-    """Reads a JSONL file of points.
-
-    Args:
-        path: the file; one that is missing has no lines.
-        repair: cut off a last line that a kill left incomplete.
-
-    Returns:
-        the whole lines' objects.
-
-    Raises:
-        ValueError: a whole line is no JSON object, which no kill of ours leaves behind.
-    """
-    path = pathlib.Path(path)
-    if not path.exists():
-        return []
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    points = []
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            points.append(dict(json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}:{number}: not a JSON object: {error}") from None
-    if repair and whole != content:
-        os.truncate(path, len(whole))
-    return points
 
 
 class Folder:
@@ -109,17 +45,17 @@ class Folder:
         self, identity: str, point: Mapping[str, Any], predictions: Iterable[Mapping[str, Any]]
     ) -> None:
         """Records a finished point; once this returns, it survives a kill."""
-        lines = "".join(dumps(prediction) + "\n" for prediction in predictions)
-        write_atomically(self.predictions_path(identity), lines)
+        lines = "".join(records.dumps(prediction) + "\n" for prediction in predictions)
+        records.write_atomically(self.predictions_path(identity), lines)
         with open(self.path / RESULTS, "a", encoding="utf-8") as file:
-            file.write(dumps(point) + "\n")
+            file.write(records.dumps(point) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        self.points[identity] = json.loads(dumps(point))
+        self.points[identity] = json.loads(records.dumps(point))
 
     def predictions(self, identity: str) -> list[dict[str, Any]]:
         """A finished point's predictions, in input order."""
-        return read_lines(self.predictions_path(identity))
+        return records.read_lines(self.predictions_path(identity))
 
 
 @contextlib.contextmanager
@@ -139,7 +75,7 @@ def open_folder(path: str | os.PathLike, fingerprint: Mapping[str, Any]) -> Iter
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
         raise ValueError(f"output folder {path} is a file")
-    _refuse_other(path, to_json(fingerprint))
+    _refuse_other(path, records.to_json(fingerprint))
     path.mkdir(parents=True, exist_ok=True)
     with open(path / ".lock", "w") as lock:
         try:
@@ -147,10 +83,10 @@ def open_folder(path: str | os.PathLike, fingerprint: Mapping[str, Any]) -> Iter
         except OSError:
             raise ValueError(f"output folder {path} is in use by another process") from None
         # Whoever held the lock a moment ago may have begun another experiment.
-        _refuse_other(path, to_json(fingerprint))
-        settings = json.dumps(to_json(fingerprint), indent=2, ensure_ascii=False)
-        write_atomically(path / SETTINGS, settings + "\n")
-        points = read_lines(path / RESULTS, repair=True)
+        _refuse_other(path, records.to_json(fingerprint))
+        settings = json.dumps(records.to_json(fingerprint), indent=2, ensure_ascii=False)
+        records.write_atomically(path / SETTINGS, settings + "\n")
+        points = records.read_lines(path / RESULTS, repair=True)
         for number, point in enumerate(points, start=1):
             if "id" not in point:
                 raise ValueError(f"{path / RESULTS}:{number}: a point of ours has an 'id'")

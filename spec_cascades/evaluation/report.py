@@ -5,7 +5,9 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spec_cascades import coloring, metrics, plots, results, summary
+from spec_cascades import records
+from spec_cascades.evaluation import costs, plots, store, summary
+from spec_cascades.text import coloring
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Provenance:
 
 
 def write(
-    folder: results.Folder,
+    folder: store.Folder,
     points: Sequence[Mapping[str, Any]],
     *,
     about: Mapping[str, Any],
@@ -30,10 +32,10 @@ def write(
 ) -> None:
     """Writes table, picture and report of the points into the folder."""
     found = summary.rows(points)
-    results.write_atomically(folder.path / "summary.csv", summary.to_csv(found))
+    records.write_atomically(folder.path / "summary.csv", summary.to_csv(found))
     pictures = plots.draw(found)
     for kind, content in pictures.items():
-        results.write_atomically(folder.path / f"tradeoff.{kind}", content)
+        records.write_atomically(folder.path / f"tradeoff.{kind}", content)
     page = _page(
         found,
         picture=pictures["svg"].decode(),
@@ -41,7 +43,7 @@ def write(
         about=about,
         provenance=provenance,
     )
-    results.write_atomically(folder.path / "report.html", page)
+    records.write_atomically(folder.path / "report.html", page)
 
 
 def table(points: Sequence[Mapping[str, Any]]) -> str:
@@ -205,7 +207,7 @@ def _explanations(found) -> list[str]:
     return parts if len(parts) > 1 else ["<p>No method of this sweep speculates.</p>"]
 
 
-def _examples(folder: results.Folder, points: Sequence[Mapping[str, Any]]) -> list[str]:
+def _examples(folder: store.Folder, points: Sequence[Mapping[str, Any]]) -> list[str]:
     """A few outputs of a few points, with each token coloured by who wrote it."""
     parts = []
     panels: dict[tuple[str, float], list[Mapping[str, Any]]] = {}
@@ -254,7 +256,7 @@ def _glossary() -> str:
     items = "".join(
         f"<dt>{html.escape(name)} = <code>{html.escape(figure.formula)}</code></dt>"
         f"<dd>{html.escape(figure.meaning)}</dd>"
-        for name, figure in metrics.FIGURES.items()
+        for name, figure in costs.FIGURES.items()
     )
     return (
         f"<details><summary>Formulas</summary><dl>{items}"

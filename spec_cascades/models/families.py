@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from types import ModuleType
 
-from spec_cascades.checkpoints import t5_trees
-from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades.models.t5 import T5, T5Config, trees
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +15,7 @@ class Family:
     Attributes:
         model: class of its models, made from a config alone.
         config: class of its configs; `preset(name)` and `preset_names()` give the public sizes.
-        trees: a module that knows the names of its parameters elsewhere, such as `t5_trees`.
+        trees: a module that knows the names of its parameters elsewhere, such as `models.t5.trees`.
     """
 
     model: type
@@ -24,7 +23,7 @@ class Family:
     trees: ModuleType
 
 
-FAMILIES = {"t5": Family(T5, T5Config, t5_trees)}
+FAMILIES = {"t5": Family(T5, T5Config, trees)}
 
 
 def name_of(model) -> str:

@@ -1,5 +1,5 @@
-from spec_cascades import coloring
 from spec_cascades.decoding import Origin
+from spec_cascades.text import coloring
 
 
 class Words:

@@ -11,7 +11,7 @@ import numpy as np
 
 from spec_cascades.checkpoints import arrays, scanned
 from spec_cascades.checkpoints.arrays import Arrays, LazyArray
-from spec_cascades.models.t5 import BOS_ID, T5Config
+from spec_cascades.models.t5.model import BOS_ID, T5Config
 
 # --- T5X's tree, which is ours ---
 

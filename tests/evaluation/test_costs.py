@@ -3,8 +3,8 @@ import types
 import numpy as np
 import pytest
 
-from spec_cascades import metrics
 from spec_cascades.decoding import Finish, Statistics
+from spec_cascades.evaluation import costs
 
 
 def result(*, gamma=3, **rows):
@@ -44,7 +44,7 @@ def counts():
         lengths=[5, 9],
         finish=[Finish.EOS, Finish.LENGTH],
     )
-    return metrics.count([first])
+    return costs.count([first])
 
 
 def test_padding_rows_count_nowhere(counts):
@@ -56,7 +56,7 @@ def test_padding_rows_count_nowhere(counts):
 
 
 def test_figures_by_hand(counts):
-    cost = metrics.cost(counts)
+    cost = costs.cost(counts)
     assert cost["tokens_per_target_call"] == 14 / 6
     assert cost["mean_acceptance_length"] == 1 + 9 / 6
     assert cost["block_efficiency"] == 14 / 24
@@ -73,7 +73,7 @@ def test_figures_by_hand(counts):
 
 
 def test_identities(counts):
-    cost = metrics.cost(counts)
+    cost = costs.cost(counts)
     assert cost["emitted"] == cost["accepted"] + cost["corrected"] + cost["bonus_tokens"]
     assert cost["emitted"] == sum(counts.lengths)
     assert cost["rejection_rate"] == pytest.approx(1 - cost["token_acceptance"])
@@ -88,7 +88,7 @@ def test_identities(counts):
 
 def test_batches_add_up(counts):
     again = result(lengths=[1, 2], finish=[Finish.EOS] * 2, target_calls=[1, 2], bonus=[1, 2])
-    both = metrics.count([again, again])
+    both = costs.count([again, again])
     assert both.rows == 4
     assert both.target_calls == 6
     assert both.sequential_target_calls == 4
@@ -99,26 +99,26 @@ def test_a_figure_without_denominator_is_none():
     drafter = result(
         accepted=[3, 4], drafted=[3, 4], lengths=[3, 4], finish=[Finish.EOS] * 2, gamma=1
     )
-    cost = metrics.cost(metrics.count([drafter]), blocks=False)
+    cost = costs.cost(costs.count([drafter]), blocks=False)
     assert cost["tokens_per_target_call"] is None
     assert cost["acceptance_rate"] == 1
     assert cost["mean_acceptance_length"] is None
 
 
 def test_every_figure_is_documented():
-    for name, figure in metrics.FIGURES.items():
+    for name, figure in costs.FIGURES.items():
         assert figure.formula and figure.meaning, name
 
 
 def test_cost_model():
-    assert metrics.block_yield(1.0, 5) == 6
-    assert metrics.block_yield(0.0, 5) == 1
-    assert metrics.block_yield(0.5, 2) == pytest.approx(1.75)
-    assert metrics.block_yield(1 - 1e-9, 5) == pytest.approx(6)
+    assert costs.block_yield(1.0, 5) == 6
+    assert costs.block_yield(0.0, 5) == 1
+    assert costs.block_yield(0.5, 2) == pytest.approx(1.75)
+    assert costs.block_yield(1 - 1e-9, 5) == pytest.approx(6)
     # A free drafter that is always right, and verifications as cheap as a step.
-    assert metrics.predicted_speedup(1.0, 5, 0.0) == 6
-    assert metrics.predicted_speedup(0.5, 2, 0.25) == pytest.approx(1.75 / 1.5)
-    assert metrics.predicted_speedup(0.5, 2, 0.25, 2.0) == pytest.approx(1.75 / 2.5)
+    assert costs.predicted_speedup(1.0, 5, 0.0) == 6
+    assert costs.predicted_speedup(0.5, 2, 0.25) == pytest.approx(1.75 / 1.5)
+    assert costs.predicted_speedup(0.5, 2, 0.25, 2.0) == pytest.approx(1.75 / 2.5)
 
 
 @pytest.mark.parametrize("acceptance", [0.2, 0.7])
@@ -126,4 +126,4 @@ def test_block_yield_is_the_mean_of_a_simulation(acceptance):
     rng = np.random.default_rng(0)
     stands = rng.random((100_000, 4)) < acceptance
     accepted = np.cumprod(stands, axis=1).sum(axis=1)
-    assert metrics.block_yield(acceptance, 4) == pytest.approx(1 + accepted.mean(), abs=0.02)
+    assert costs.block_yield(acceptance, 4) == pytest.approx(1 + accepted.mean(), abs=0.02)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spec_cascades import metrics
+from spec_cascades.evaluation import costs
 
 # Settings whose values tell the points of one method apart, by kind of parameter.
 PARAMETERS = ("alpha", "threshold", "fallback")
@@ -170,13 +170,13 @@ MEANINGS = {
     "value": "the method's swept parameter: alpha of a rule, threshold or fallback of a cascade",
     "gamma": "tokens that the drafter proposes at a time",
     "quality": "of all outputs against the references, ± one standard error",
-    "tokens/target call": metrics.FIGURES["tokens_per_target_call"].meaning,
-    "acceptance": metrics.FIGURES["acceptance_rate"].meaning,
-    "deferral": metrics.FIGURES["deferral_rate"].meaning,
+    "tokens/target call": costs.FIGURES["tokens_per_target_call"].meaning,
+    "acceptance": costs.FIGURES["acceptance_rate"].meaning,
+    "deferral": costs.FIGURES["deferral_rate"].meaning,
     "relative latency": "seconds of the method by seconds of the target alone, measured in turn",
     "tokens/s": "tokens written a second, all rows of a batch together",
-    "length": metrics.FIGURES["output_length"].meaning,
-    "cut": metrics.FIGURES["cap_hit_rate"].meaning,
+    "length": costs.FIGURES["output_length"].meaning,
+    "cut": costs.FIGURES["cap_hit_rate"].meaning,
 }
 _METRIC_NAMES = {
     "bleu": "BLEU",

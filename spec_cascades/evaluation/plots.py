@@ -4,8 +4,8 @@ import io
 import itertools
 from collections.abc import Mapping, Sequence
 
-from spec_cascades import summary
-from spec_cascades.summary import Row
+from spec_cascades.evaluation import summary
+from spec_cascades.evaluation.summary import Row
 
 # Okabe and Ito's palette without yellow, which is too pale on white.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

@@ -7,7 +7,11 @@ import jax
 import numpy as np
 import pytest
 
-from spec_cascades import batching, checkpoints, decoding, methods, partitioning, sweep
+from spec_cascades import checkpoints, decoding, partitioning
+from spec_cascades.checkpoints import pair
+from spec_cascades.decoding import batching, methods
+from spec_cascades.evaluation import sweep
+from spec_cascades.evaluation.point import Point, plan
 from spec_cascades.testing import ToyModel
 
 CONFIG = decoding.DecodeConfig(max_decode_length=24, vocab_size=30)
@@ -15,15 +19,15 @@ CONFIG = decoding.DecodeConfig(max_decode_length=24, vocab_size=30)
 
 @pytest.fixture(scope="module")
 def models():
-    from spec_cascades.tasks import vocabularies
+    from spec_cascades.text import vocabularies
 
     model, vocabulary = ToyModel(vocab_size=30), vocabularies.load("byte")
     target, noise = (model.init(jax.random.key(seed)) for seed in (0, 1))
-    pair = [
+    loaded = [
         checkpoints.Loaded(model, params, vocabulary, pathlib.Path("toy"))
         for params in (target, 0.8 * target + 0.3 * noise)
     ]
-    return sweep.Models(*pair, partitioning.make_mesh(1, jax.devices()[:1]))
+    return pair.Models(*loaded, partitioning.make_mesh(1, jax.devices()[:1]))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,7 @@ def run(models, data):
 
 def make_point(description, *, gamma=3, temperature=1.0, seed=0):
     method = methods.parse(description)
-    return sweep.Point(
+    return Point(
         task="toy",
         method=method,
         value=method.values[0],
@@ -140,7 +144,7 @@ def test_bild_settings_operate_and_are_echoed(run, base, changed, echoed):
 
 
 def test_a_sweep_over_twenty_alphas_compiles_once(models, data):
-    points = sweep.plan(
+    points = plan(
         ["toy"],
         [methods.parse({"name": "token_v3", "alphas": [i / 20 for i in range(20)]})],
         gammas=(2,),
@@ -173,7 +177,7 @@ def test_two_devices_give_what_one_gives(models, data, run):
 
 def test_plan_runs_each_point_once():
     chosen = [methods.parse(name) for name in ("target", "bild", "speculative")]
-    points = sweep.plan(["a"], chosen, gammas=(1, 3), temperatures=(0.0, 1.0), seeds=(0, 1))
+    points = plan(["a"], chosen, gammas=(1, 3), temperatures=(0.0, 1.0), seeds=(0, 1))
     found = [(p.method.name, p.gamma, p.temperature, p.seed, p.value) for p in points]
     assert len(set(found)) == len(found)
     assert ("target", None, 0.0, 0, None) in found and ("target", None, 1.0, 1, None) in found
@@ -184,5 +188,5 @@ def test_plan_runs_each_point_once():
 
 def test_gammas_of_a_method_alone():
     chosen = [methods.parse({"name": "speculative", "gammas": [7]}), methods.parse("typical")]
-    points = sweep.plan(["a"], chosen, gammas=(1,), temperatures=(0.0,), seeds=(0,))
+    points = plan(["a"], chosen, gammas=(1,), temperatures=(0.0,), seeds=(0,))
     assert [point.gamma for point in points] == [7, 1]

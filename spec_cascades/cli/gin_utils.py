@@ -35,8 +35,9 @@ def register() -> dict[str, Callable]:
     """
     if _functions:
         return _functions
-    from spec_cascades import distillation, evaluation, tasks, training
+    from spec_cascades import evaluation, tasks, training
     from spec_cascades.models.t5 import T5Config
+    from spec_cascades.training import distillation
 
     _plain.update(
         evaluate=evaluation.evaluate,

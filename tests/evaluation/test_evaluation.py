@@ -7,7 +7,10 @@ import jax
 import pytest
 import tiny
 
-from spec_cascades import checkpoints, evaluation, partitioning, results, summary, sweep
+from spec_cascades import checkpoints, partitioning, records
+from spec_cascades.checkpoints import pair
+from spec_cascades.evaluation import run as evaluation
+from spec_cascades.evaluation import store, summary
 
 METHODS = [
     "target",
@@ -106,7 +109,7 @@ def test_predictions_are_in_input_order_and_lossless_at_zero(finished):
     output, points = finished
     texts = {}
     for point in points:
-        lines = results.read_lines(output / "predictions" / f"{point['id']}.jsonl")
+        lines = records.read_lines(output / "predictions" / f"{point['id']}.jsonl")
         assert [line["index"] for line in lines] == list(range(10))
         assert [line["target"] for line in lines] == [f"it is {i}" for i in range(10)]
         assert sum(len(line["tokens"]) for line in lines) == point["emitted"]
@@ -134,7 +137,7 @@ def test_all_files_are_there_and_stand_alone(finished):
 def test_finished_points_are_kept_and_new_ones_added(home, finished, monkeypatch):
     output, points = finished
     before = (output / "results.jsonl").read_text()
-    monkeypatch.setattr(sweep, "load_models", lambda *a, **k: pytest.fail("nothing is to be run"))
+    monkeypatch.setattr(pair, "load_models", lambda *a, **k: pytest.fail("nothing is to be run"))
     run(home, output)
     assert (output / "results.jsonl").read_text() == before
     monkeypatch.undo()
@@ -144,7 +147,7 @@ def test_finished_points_are_kept_and_new_ones_added(home, finished, monkeypatch
 def test_resumes_where_it_was_stopped(home, tmp_path, monkeypatch, killed_after):
     settings = {"methods": ["target", {"name": "token_v3", "alphas": [0.2, 0.5, 0.9]}]}
     settings |= {"temperatures": 0.0, "latency_batches": 1}
-    add, calls = results.Folder.add, []
+    add, calls = store.Folder.add, []
 
     def stop(self, *arguments):
         if len(calls) == killed_after:
@@ -152,10 +155,10 @@ def test_resumes_where_it_was_stopped(home, tmp_path, monkeypatch, killed_after)
         calls.append(arguments[0])
         add(self, *arguments)
 
-    monkeypatch.setattr(results.Folder, "add", stop)
+    monkeypatch.setattr(store.Folder, "add", stop)
     with pytest.raises(KeyboardInterrupt):
         run(home, tmp_path, **settings)
-    monkeypatch.setattr(results.Folder, "add", add)
+    monkeypatch.setattr(store.Folder, "add", add)
     first = (tmp_path / "results.jsonl").read_text() if killed_after else ""
     run(home, tmp_path, **settings)
     whole = (tmp_path / "results.jsonl").read_text()

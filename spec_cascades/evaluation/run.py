@@ -23,21 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from spec_cascades import (
-    batching,
-    checkpoints,
-    checks,
-    decoding,
-    methods,
-    partitioning,
-    report,
-    results,
-    sweep,
-)
-from spec_cascades.checkpoints import arrays
+from spec_cascades import checkpoints, checks, decoding, partitioning, records
+from spec_cascades.checkpoints import arrays, pair
+from spec_cascades.decoding import batching, methods
+from spec_cascades.evaluation import report, store, sweep
+from spec_cascades.evaluation.point import plan
 
 _logger = logging.getLogger(__name__)
 
+_LOOKUP = methods.PROMPT_LOOKUP  # `evaluate` has an argument called methods
 DEFAULT_METHODS = ("target", "drafter", "speculative", "lossy", "token_v3", "opt")
 
 
@@ -109,20 +103,20 @@ def evaluate(
     settings = {name: x for name, x in locals().items() if name != "provenance"}
     checked = check(**settings)
     output_dir = output_dir or default_output_dir(task)
-    points = sweep.plan(checked.tasks, checked.methods, **checked.axes)
+    points = plan(checked.tasks, checked.methods, **checked.axes)
     examples = {name: _read(name, split, num_examples, input_length) for name in checked.tasks}
     data = {name: _batch(rows, batch_size, input_buckets) for name, rows in examples.items()}
     fingerprint = _fingerprint(settings, examples)
-    with results.open_folder(output_dir, fingerprint) as folder:
+    with store.open_folder(output_dir, fingerprint) as folder:
         if provenance is not None:
-            results.write_atomically(folder.path / "config.gin", provenance.config())
+            records.write_atomically(folder.path / "config.gin", provenance.config())
         todo = [point for point in points if point.id not in folder.points]
         finished = len(points) - len(todo)
         _logger.info("%d points in %s, %d of them finished", len(points), output_dir, finished)
         if todo:
-            models = sweep.load_models(
+            models = pair.load_models(
                 target,
-                drafter,
+                None if drafter == _LOOKUP else drafter,
                 dtype=dtype,
                 model_parallelism=model_parallelism,
                 vocabulary=vocabulary,
@@ -206,9 +200,16 @@ def check(**settings: Any) -> Checked:
     checks.names(**{name: given[name] for name in _NAMES if given.get(name) is not None})
     _check_batch(given["batch_size"], given["model_parallelism"])
     names = _subtasks(given["task"], given["split"]) if "task" in given else []
-    models = given.get("target"), given.get("drafter")
-    sweep.check_vocabularies(*models, names, given["vocabulary"])
+    _check_vocabularies(given.get("target"), given.get("drafter"), names, given["vocabulary"])
     return Checked(chosen, axes, names)
+
+
+def _check_vocabularies(target, drafter, names: Sequence[str], vocabulary: str | None) -> None:
+    from spec_cascades import tasks
+
+    model = None if drafter == methods.PROMPT_LOOKUP else drafter
+    spoken = {f"task {name!r}": tasks.vocabulary(name) for name in names}
+    pair.check_vocabularies(target, model, vocabulary, spoken)
 
 
 def _check_methods(descriptions, alphas, drafter) -> list[methods.Method]:

@@ -1,0 +1,1 @@
+"""Text: vocabularies, and who wrote which part of an answer."""
