@@ -21,9 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from spec_cascades import checkpoints, checks, rules
-from spec_cascades.checkpoints import loading, pair
+from spec_cascades.checkpoints import digests, loading, pair
 from spec_cascades.models.t5 import T5
-from spec_cascades.training import run as training
+from spec_cascades.training.data import Batch
+from spec_cascades.training.loop import LossFn
+from spec_cascades.training.run import Run
 
 Divergence = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -75,7 +77,7 @@ def get_divergence(name: str) -> Divergence:
 
 def distillation_loss(
     target, drafter, divergence: str = "forward_kl", vocab_size: int | None = None
-) -> training.LossFn:
+) -> LossFn:
     """The mean divergence per target token; `frozen` are the target's parameters.
 
     Args:
@@ -86,7 +88,7 @@ def distillation_loss(
             size) and are left out; by default the smaller table.
 
     Returns:
-        A `training.LossFn`. Its sums are `loss`, `tokens` and `acceptance`, the probability
+        A `loop.LossFn`. Its sums are `loss`, `tokens` and `acceptance`, the probability
         that lossless speculation accepts a draft, `1 - D_TV(p, q)`.
     """
     measure = get_divergence(divergence)
@@ -108,7 +110,7 @@ def distillation_loss(
     return loss_fn
 
 
-def with_targets(batch: training.Batch, tokens: jax.Array, lengths: jax.Array) -> dict:
+def with_targets(batch: Batch, tokens: jax.Array, lengths: jax.Array) -> dict:
     """Replaces a batch's targets.
 
     Args:
@@ -137,7 +139,7 @@ def on_policy_text(
     vocab_size: int | None = None,
     seed: int = 0,
 ) -> Callable:
-    """A `prepare` for `training.fit`: the drafter writes the targets of a share of the batches.
+    """A `prepare` for `loop.fit`: the drafter writes the targets of a share of the batches.
 
     Which batches, and every draw, depend on (seed, step) alone, so that a resumed run repeats
     them. A text is as long as the batch is wide at most: the shapes stay those of the data.
@@ -180,8 +182,8 @@ def on_policy_text(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DistillRun(training.Run):
-    """Settings of `distill`: `training.Run`'s, of the drafter, and a few of its own.
+class DistillRun(Run):
+    """Settings of `distill`: `Run`'s, of the drafter, and a few of its own.
 
     Attributes:
         target: the target; see `checkpoints.load`.
@@ -205,6 +207,11 @@ class DistillRun(training.Run):
         if self.target is not None:
             checks.names(target=self.target)
             checkpoints.resolve(self.target)
+
+    def sources(self) -> dict[str, dict]:
+        """The data and the teacher."""
+        teacher = {"digest": digests.of_checkpoint(self.target)}
+        return super().sources() | {f"the target {self.target}": teacher}
 
 
 def distill(run: DistillRun) -> pathlib.Path:

@@ -8,7 +8,7 @@ import pytest
 import tiny
 
 from spec_cascades import checkpoints, partitioning, records
-from spec_cascades.checkpoints import pair
+from spec_cascades.checkpoints import digests, pair
 from spec_cascades.evaluation import run as evaluation
 from spec_cascades.evaluation import store, summary
 
@@ -211,7 +211,7 @@ def test_another_model_of_the_same_sizes_is_another_experiment(home, finished, t
     checkpoints.convert(home / "target", tmp_path / "a", to="huggingface")
     halved(tmp_path / "a", tmp_path / "b")
     shutil.copytree(tmp_path / "a", tmp_path / "moved")
-    a, b, moved = (evaluation._digest_model(tmp_path / name) for name in ("a", "b", "moved"))
+    a, b, moved = (digests.of_checkpoint(tmp_path / name) for name in ("a", "b", "moved"))
     assert a == moved != b
     shutil.copytree(output, tmp_path / "output")
     with pytest.raises(ValueError, match="another experiment: target is"):
@@ -220,14 +220,14 @@ def test_another_model_of_the_same_sizes_is_another_experiment(home, finished, t
 
 @pytest.mark.parametrize("changed", [0, 640, 999])
 def test_large_files_are_digested_all_over(tmp_path, monkeypatch, changed):
-    monkeypatch.setattr(evaluation, "_BLOCK", 16)
-    monkeypatch.setattr(evaluation, "_BLOCKS", 25)
+    monkeypatch.setattr(digests, "_BLOCK", 16)
+    monkeypatch.setattr(digests, "_BLOCKS", 25)
     content = bytearray(1000)
     (tmp_path / "model").write_bytes(content)
-    before = evaluation._digest_model(tmp_path / "model")
+    before = digests.of_checkpoint(tmp_path / "model")
     content[changed] = 1
     (tmp_path / "model").write_bytes(content)
-    assert evaluation._digest_model(tmp_path / "model") != before
+    assert digests.of_checkpoint(tmp_path / "model") != before
 
 
 def test_another_vocabulary_of_a_checkpoint_without_one_is_another_experiment(home, tmp_path):

@@ -1,6 +1,7 @@
 """Divergences against their definitions, and a drafter that approaches its target."""
 
 import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -191,6 +192,14 @@ def test_distill_raises_acceptance_and_resumes(tmp_path):
     acceptance = [row["validation_acceptance"] for row in rows if "validation_acceptance" in row]
     assert len(acceptance) == 3 and acceptance[-1] > acceptance[0] + 0.1
     assert checkpoints.load(folder).model == T5(config)
+    changed = jax.tree.map(lambda x: x + 1, params)
+    checkpoints.save(tmp_path / "other", T5(config), changed, vocabularies.load("byte"))
+    shutil.move(tmp_path / "target", tmp_path / "first")
+    shutil.move(tmp_path / "other", tmp_path / "target")
+    with pytest.raises(ValueError, match="the target .*target has changed since the run in"):
+        distillation.distill(distillation.DistillRun(output_dir=str(tmp_path / "run"), **arguments))
+    shutil.move(tmp_path / "target", tmp_path / "other")
+    shutil.move(tmp_path / "first", tmp_path / "target")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "read_params", lambda *a, **k: pytest.fail("target was read"))
         with pytest.raises(ValueError, match=r"other settings \(steps: 24 -> 25\)"):

@@ -1,15 +1,18 @@
 """The training loop: what a step does, what a killed run leaves, and what is refused."""
 
+import dataclasses
 import itertools
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from spec_cascades import checkpoints, partitioning
 from spec_cascades.models.t5 import T5, T5Config
-from spec_cascades.training import run as training
+from spec_cascades.training import data, loop, optimization
+from spec_cascades.training import run as jobs
 
 CONFIG = T5Config(
     vocab_size=32,
@@ -45,17 +48,15 @@ def copy_batches(start_step, rows=8, length=8):
 
 def run(params, run_dir, settings, batches=copy_batches, **options):
     options = {"mesh": partitioning.make_mesh(devices=jax.devices()[:1])} | options
-    loss_fn = training.supervised_loss(MODEL)
-    return training.fit(
-        MODEL, params, loss_fn, batches, run_dir=run_dir, settings=settings, **options
-    )
+    loss_fn = jobs.supervised_loss(MODEL)
+    return loop.fit(MODEL, params, loss_fn, batches, run_dir=run_dir, settings=settings, **options)
 
 
 def metrics(run_dir):
     return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
 
 
-SETTINGS = training.Settings(
+SETTINGS = optimization.Settings(
     steps=12,
     warmup_steps=2,
     learning_rate=1e-2,
@@ -100,7 +101,7 @@ def test_a_resumed_run_keeps_its_metrics_on_disk_before_it_reports(tmp_path):
     path = tmp_path / "metrics.jsonl"
     lines = [json.dumps({"step": step, "loss": 1.0}) + "\n" for step in (2, 4, 6)]
     path.write_text("".join(lines) + '{"step": 8, "lo')
-    log = training._MetricsLog(path, 4, 12, "train")
+    log = loop._MetricsLog(path, 4, 12, "train")
     assert path.read_text() == "".join(lines[:2])
     log.close()
 
@@ -129,7 +130,7 @@ def test_a_mesh_of_eight_devices_learns_what_one_device_learns(params, tmp_path,
 
 
 def test_adamw_learns_too(params, tmp_path):
-    settings = training.Settings(
+    settings = optimization.Settings(
         steps=30,
         warmup_steps=0,
         learning_rate=0.01,
@@ -150,11 +151,11 @@ def test_the_loss_is_the_mean_over_weighted_tokens():
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     picked = [-np.log(p[i, j, targets[i, j]]) for i, j in [(0, 0), (0, 1), (0, 2), (1, 0)]]
     uniform = [-np.log(p[i, j]).mean() for i, j in [(0, 0), (0, 1), (0, 2), (1, 0)]]
-    loss, sums = training.cross_entropy(logits, targets, weights)
+    loss, sums = jobs.cross_entropy(logits, targets, weights)
     np.testing.assert_allclose(loss, np.mean(picked), rtol=1e-5)
     np.testing.assert_allclose(sums["loss"], np.sum(picked), rtol=1e-5)
     assert float(sums["tokens"]) == 4
-    smoothed, sums = training.cross_entropy(logits, targets, weights, label_smoothing=0.2)
+    smoothed, sums = jobs.cross_entropy(logits, targets, weights, label_smoothing=0.2)
     expected = 0.8 * np.mean(picked) + 0.2 * np.mean(uniform)
     np.testing.assert_allclose(smoothed, expected, rtol=1e-5)
     np.testing.assert_allclose(sums["loss"], np.sum(picked), rtol=1e-5)
@@ -170,15 +171,29 @@ def test_the_loss_is_the_mean_over_weighted_tokens():
     ],
 )
 def test_learning_rate_schedules(schedule, at_half, at_end):
-    rate = training.learning_rate_schedule(
-        training.Settings(steps=110, warmup_steps=20, learning_rate=1.0, schedule=schedule)
+    rate = optimization.learning_rate_schedule(
+        optimization.Settings(steps=110, warmup_steps=20, learning_rate=1.0, schedule=schedule)
     )
-    assert rate(0) == 0
-    np.testing.assert_allclose(rate(10), 0.5)
+    np.testing.assert_allclose(rate(0), 0.05, rtol=1e-5)
+    np.testing.assert_allclose(rate(9), 0.5)
+    np.testing.assert_allclose(rate(19), 1.0)
     np.testing.assert_allclose(rate(20), 1.0)
     half = 65 if schedule != "rsqrt" else 60
     np.testing.assert_allclose(rate(half), at_half, atol=1e-6)
     np.testing.assert_allclose(rate(110), at_end, atol=1e-4)
+
+
+@pytest.mark.parametrize("warmup_steps", [0, 1, 2, 10])
+def test_the_first_step_has_a_rate_and_the_warm_up_ends_at_the_peak(warmup_steps):
+    settings = optimization.Settings(steps=10, warmup_steps=warmup_steps, learning_rate=1.0)
+    rate = optimization.learning_rate_schedule(settings)
+    assert rate(0) > 0
+    np.testing.assert_allclose(rate(max(0, warmup_steps - 1)), 1.0)
+
+
+def test_the_warm_up_follows_from_the_number_of_steps():
+    found = [optimization.warmup(optimization.Settings(steps=n)) for n in (3, 200, 100_000)]
+    assert found == [0, 20, 500]
 
 
 def test_grouping_by_length_keeps_every_row_once_and_trims():
@@ -199,7 +214,7 @@ def test_grouping_by_length_keeps_every_row_once_and_trims():
                 "decoder_loss_weights": (targets > 0).astype(np.float32),
             }
         )
-    grouped = list(training.group_by_length(batches))
+    grouped = list(data.group_by_length(batches))
     assert len(grouped) == 20 and all(len(b["encoder_input_tokens"]) == 4 for b in grouped)
     found = [
         (x.sum(), y.sum())
@@ -215,10 +230,10 @@ def test_grouping_by_length_keeps_every_row_once_and_trims():
 
 
 def test_grouping_taken_up_in_the_middle_gives_the_same_batches():
-    batches = list(itertools.islice(copy_batches(0), 3 * training.POOL))
-    whole = list(training.group_by_length(batches))
-    rest = list(training.group_by_length(batches[training.POOL :], first_pool=1))
-    for a, b in zip(whole[training.POOL :], rest, strict=True):
+    batches = list(itertools.islice(copy_batches(0), 3 * data.POOL))
+    whole = list(data.group_by_length(batches))
+    rest = list(data.group_by_length(batches[data.POOL :], first_pool=1))
+    for a, b in zip(whole[data.POOL :], rest, strict=True):
         jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
@@ -236,7 +251,7 @@ def test_grouping_taken_up_in_the_middle_gives_the_same_batches():
 )
 def test_settings_out_of_range_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
-        training.Settings(**{"steps": 10, "warmup_steps": 0} | changes)
+        optimization.Settings(**{"steps": 10, "warmup_steps": 0} | changes)
 
 
 def test_data_that_ends_too_early_is_an_error(params, tmp_path):
@@ -249,6 +264,44 @@ def test_a_loss_that_is_not_finite_stops_the_run(params, tmp_path):
         run(jax.tree.map(lambda x: np.full_like(x, np.nan), params), tmp_path, SETTINGS)
 
 
+@pytest.mark.parametrize("checkpoint_every", [1, 2])
+def test_parameters_that_are_not_finite_never_become_a_checkpoint(
+    params, tmp_path, checkpoint_every
+):
+    """Reports, which look at the loss, are rarer than checkpoints."""
+
+    def batches(start_step):
+        for step, batch in enumerate(copy_batches(start_step), start=start_step):
+            if step >= 4:
+                batch["decoder_loss_weights"] = batch["decoder_loss_weights"] * np.nan
+            yield batch
+
+    settings = dataclasses.replace(SETTINGS, checkpoint_every=checkpoint_every, report_every=12)
+    step = 4 + checkpoint_every
+    with pytest.raises(ValueError, match=rf"finite at step {step} .*checkpoint 4 is the last"):
+        run(params, tmp_path, settings, batches)
+    with checkpoints.manager(tmp_path / "checkpoints") as manager:
+        assert manager.latest_step() == 4
+        like = loop.init_state(
+            MODEL, optimization.make_optimizer(settings), params, partitioning.make_mesh()
+        )
+        kept = checkpoints.restore_state(manager, like)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(kept.params))
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_the_callers_parameters_survive_also_as_frozen_ones(params, tmp_path, devices):
+    mine = jax.tree.map(jnp.asarray, params)
+    settings = dataclasses.replace(SETTINGS, steps=2)
+    mesh = partitioning.make_mesh(devices=jax.devices()[:devices])
+    learned = run(mine, tmp_path, settings, mesh=mesh, frozen=mine if devices == 1 else None)
+    jax.tree.map(np.testing.assert_array_equal, mine, params)
+    assert any(
+        (np.asarray(a) != b).any()
+        for a, b in zip(jax.tree.leaves(learned), jax.tree.leaves(params), strict=True)
+    )
+
+
 def test_rows_must_divide_over_the_replicas(params, tmp_path):
     with pytest.raises(ValueError, match="a batch of 8 rows does not divide over 3 data replicas"):
         run(params, tmp_path, SETTINGS, mesh=partitioning.make_mesh(devices=jax.devices()[:3]))
@@ -256,36 +309,36 @@ def test_rows_must_divide_over_the_replicas(params, tmp_path):
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path, uninterrupted):
     other = T5(T5Config(**(vars(CONFIG) | {"mlp_dim": 24})))
-    optimizer = training.make_optimizer(SETTINGS)
+    optimizer = optimization.make_optimizer(SETTINGS)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
-    state = training.init_state(other, optimizer, other.init(jax.random.key(0)), mesh)
+    state = loop.init_state(other, optimizer, other.init(jax.random.key(0)), mesh)
     with checkpoints.manager(uninterrupted[0] / "checkpoints") as manager:
         with pytest.raises(ValueError, match="checkpoint 12 in .* cannot be restored"):
             checkpoints.restore_state(manager, state)
 
 
 def test_a_run_folder_of_other_settings_is_refused(tmp_path):
-    training.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 3})
-    training.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 3})
+    jobs.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 3})
+    jobs.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 3})
     with pytest.raises(ValueError, match=r"other settings \(steps: 3 -> 4\)"):
-        training.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 4})
+        jobs.claim_run_dir(tmp_path, {"config": CONFIG, "steps": 4})
 
 
 @pytest.mark.parametrize("content", ["", '{"steps": 3', "[3]"])
 def test_a_damaged_run_json_is_named(tmp_path, content):
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(ValueError, match=r"run\.json is damaged"):
-        training.claim_run_dir(tmp_path, {"steps": 3})
+        jobs.claim_run_dir(tmp_path, {"steps": 3})
     assert (tmp_path / "run.json").read_text() == content
 
 
 def test_train_writes_a_model_folder_and_says_what_is_wrong(tmp_path):
     from spec_cascades import tasks
 
-    data = tmp_path / "data.jsonl"
+    file = tmp_path / "data.jsonl"
     words = ["a dog runs", "two cats sleep", "a red car", "the man walks"]
-    data.write_text("".join(json.dumps({"inputs": w, "targets": w}) + "\n" for w in words))
-    tasks.register_file_task("train_test", train=str(data), validation=str(data), vocabulary="byte")
+    file.write_text("".join(json.dumps({"inputs": w, "targets": w}) + "\n" for w in words))
+    tasks.register_file_task("train_test", train=str(file), validation=str(file), vocabulary="byte")
     config = T5Config(**(vars(CONFIG) | {"vocab_size": 384}))
     arguments = dict(
         output_dir=str(tmp_path / "run"),
@@ -298,14 +351,26 @@ def test_train_writes_a_model_folder_and_says_what_is_wrong(tmp_path):
         validation_batches=1,
         export_dtype="bfloat16",
     )
-    folder = training.train(training.TrainRun(**arguments))
+    folder = jobs.train(jobs.TrainRun(**arguments))
     loaded = checkpoints.load(folder)
     assert loaded.model == T5(config)
     assert loaded.vocabulary.vocab_size == 259
     assert "validation_loss" in metrics(tmp_path / "run")[-1]
     with pytest.raises(ValueError, match=r"other settings \(steps: 3 -> 4\)"):
-        training.train(training.TrainRun(**arguments | {"steps": 4}))
+        jobs.train(jobs.TrainRun(**arguments | {"steps": 4}))
+    whole = file.read_text()
+    for content, said in [
+        (whole + whole.splitlines()[0] + "\n", r" \(4 examples then, 5 now\)"),
+        (whole.replace("cats", "dogs"), ""),
+    ]:
+        file.write_text(content)
+        tasks.register_file_task(
+            "train_test", train=str(file), validation=str(file), vocabulary="byte"
+        )
+        message = f"the train split of task 'train_test' has changed since .* began{said}: "
+        with pytest.raises(ValueError, match=message):
+            jobs.train(jobs.TrainRun(**arguments))
     with pytest.raises(ValueError, match="vocabulary has 259 pieces, but the embedding 32"):
-        training.train(training.TrainRun(**arguments | {"config": CONFIG}))
+        jobs.train(jobs.TrainRun(**arguments | {"config": CONFIG}))
     with pytest.raises(ValueError, match="unknown task 'train_tset'.*'train_test'"):
-        training.train(training.TrainRun(**arguments | {"task": "train_tset"}))
+        jobs.train(jobs.TrainRun(**arguments | {"task": "train_tset"}))
