@@ -42,10 +42,14 @@ def fit_vocabulary(logits: jax.Array, width: int, vocab_size: int) -> jax.Array:
     return jnp.pad(logits, padding, constant_values=MASKED)
 
 
-def finite(logits: jax.Array, vocab_size: int) -> jax.Array:
-    """Whether the logits of real ids are all finite: [..., V] -> bool [...]."""
+def sound(logits: jax.Array, vocab_size: int) -> jax.Array:
+    """Whether the logits of real ids make a distribution: [..., V] -> bool [...].
+
+    NaN and plus infinity do not. Minus infinity is how many models mask an id; a distribution it
+    leaves as long as some id is not masked.
+    """
     # NaN and infinity both survive the maximum: one reduction, which is a vector instruction.
-    return jnp.isfinite(jnp.abs(logits[..., :vocab_size]).max(axis=-1))
+    return jnp.isfinite(logits[..., :vocab_size].max(axis=-1))
 
 
 def raw(logits: jax.Array) -> jax.Array:

@@ -6,6 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from spec_cascades.models.interface import Logits, Prompt
+
 
 @dataclasses.dataclass(frozen=True)
 class ToyModel:
@@ -33,27 +35,43 @@ class ToyModel:
         """The table is small: no axis is ever split."""
         return ("length", "embed")
 
-    def begin(self, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def begin(self, prompt: Prompt) -> tuple[jax.Array, jax.Array]:
         """Feeds token 0 first, at position 0."""
-        zeros = jnp.zeros(inputs.shape[0], jnp.int32)
+        zeros = jnp.zeros(prompt.lengths.shape, jnp.int32)
         return zeros, zeros
 
-    def prefill(self, params: jax.Array, inputs: jax.Array, max_length: int) -> dict:
-        """Hashes the input, whatever its padding (0), and makes room for the tokens."""
-        del params
-        order = jnp.cumsum(inputs != 0, axis=1)
+    def prefill(
+        self,
+        params: jax.Array,
+        prompt: Prompt,
+        capacity: int,
+        rewind: int = 0,
+        prompt_capacity: int | None = None,
+    ) -> dict:
+        """Hashes the prompt and makes room for the tokens."""
+        del params, rewind, prompt_capacity  # every row's prompt is one number
+        place = jnp.arange(1, prompt.tokens.shape[1] + 1)
+        read = jnp.where(prompt.mask, prompt.tokens * (7 * place + 3), 0)
         return {
-            "input": (inputs * (7 * order + 3)).sum(axis=1) % self.contexts,
-            "tokens": jnp.full((inputs.shape[0], max_length), -1, jnp.int32),
+            "input": read.sum(axis=1) % self.contexts,
+            "tokens": jnp.full((prompt.tokens.shape[0], capacity), -1, jnp.int32),
         }
 
     def extend(
-        self, params: jax.Array, cache: dict, tokens: jax.Array, start: jax.Array
-    ) -> tuple[jax.Array, dict]:
+        self,
+        params: jax.Array,
+        cache: dict,
+        tokens: jax.Array,
+        start: jax.Array,
+        logits: Logits = "all",
+    ) -> tuple[jax.Array | None, dict]:
         """See `models.Model`."""
         fed = jax.vmap(jax.lax.dynamic_update_slice)(cache["tokens"], tokens, start[:, None])
+        cache = cache | {"tokens": fed}
+        if logits is None:
+            return None, cache
         context = jax.vmap(self._context)(cache["input"], fed, start, tokens)
-        return params[context], cache | {"tokens": fed}
+        return params[context[:, -1:] if logits == "last" else context], cache
 
     def _context(self, seen, fed, start, tokens):
         """Table rows of one row's positions: [k]."""
@@ -63,15 +81,16 @@ class ToyModel:
         read = jnp.where(place <= position[:, None], (fed + 2) * weight, 0)
         return (seen + read.sum(axis=1)) % self.contexts
 
-    def apply(
+    def score(
         self,
         params: jax.Array,
-        inputs: jax.Array,
-        decoder_inputs: jax.Array,
+        prompt: Prompt,
+        targets: jax.Array,
         dropout_rng: jax.Array | None = None,
     ) -> jax.Array:
-        """Teacher forcing: logits [batch, length, vocab_size]."""
+        """Teacher forcing: logits [batch, n, vocab_size]."""
         del dropout_rng
-        cache = self.prefill(params, inputs, decoder_inputs.shape[1])
-        start = jnp.zeros(inputs.shape[0], jnp.int32)
-        return self.extend(params, cache, decoder_inputs, start)[0]
+        fed = jnp.pad(targets, [(0, 0), (1, 0)])[:, :-1]
+        cache = self.prefill(params, prompt, targets.shape[1])
+        start = jnp.zeros(targets.shape[0], jnp.int32)
+        return self.extend(params, cache, fed, start)[0]

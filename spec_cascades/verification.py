@@ -63,8 +63,7 @@ class Outcome(NamedTuple):
     judged: jax.Array  # bool [batch, gamma]: drafted tokens all of whose predecessors stand
     deferred: jax.Array  # bool [batch, gamma]: judged tokens at which the rule chose the target; a
     # rule that chooses no model defers where its acceptance probability is below 1
-    used: jax.Array  # bool [batch, gamma + 1]: positions whose distributions decided
-    finite: jax.Array  # bool [batch], False where the rule gave a NaN or an infinity
+    finite: jax.Array  # bool [batch], False where the next token has no finite weights
 
 
 class _Decision(NamedTuple):
@@ -73,7 +72,6 @@ class _Decision(NamedTuple):
     accept: jax.Array  # float32 [batch, gamma], acceptance probability of each token by itself
     num_accepted: jax.Array  # int32 [batch]
     replacement: jax.Array  # float32 [batch, V], weights of the token after those that stand
-    used: jax.Array  # bool [batch, gamma + 1], positions whose distributions decided
 
 
 def verify_tokens(
@@ -115,14 +113,15 @@ def _judge_tokens(rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms
     rejected = rule.verdict(
         _at(d, row), dist.pick(block.tokens, row), alpha, dist.pick(positions, row)
     )
-    # What follows a rejected token was scored for a text that is not to be.
-    used = jnp.arange(block.gamma + 1) <= num_accepted[:, None]
-    return _Decision(accept, num_accepted, rejected.replacement, used)
+    return _Decision(accept, num_accepted, rejected.replacement)
 
 
 def _judge_block(rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms) -> _Decision:
     d, positions = _drafted_part(block)
     pi = rule.target_distribution(d, alpha, positions)
+    # The block ends before a position at which the rule gives no numbers.
+    scored = jnp.cumprod(jnp.isfinite(pi.sum(axis=-1)), axis=1, dtype=jnp.int32).sum(axis=1)
+    block = block._replace(num_drafted=jnp.minimum(block.num_drafted, scored))
     pi_x, q_x = dist.pick(pi, block.tokens), dist.pick(d.q, block.tokens)
     ratio = jnp.where(block.drafted, pi_x / jnp.where(q_x > 0, q_x, 1.0), 1.0)
     weight = _running_weight(ratio)  # w_0 .. w_gamma
@@ -143,8 +142,7 @@ def _judge_block(rule: Rule, block: Block, alpha: jax.Array, uniforms: Uniforms)
     residual = jnp.maximum(dist.pick(weight, row)[:, None] * pi_row - dist.take_row(d.q, row), 0.0)
     # No residual mass is a matter of rounding: then draw from pi.
     replacement = jnp.where((residual > 0).any(axis=-1, keepdims=True), residual, pi_row)
-    used = lengths <= block.num_drafted[:, None]
-    return _Decision(jnp.minimum(ratio, 1.0), num_accepted, replacement, used)
+    return _Decision(jnp.minimum(ratio, 1.0), num_accepted, replacement)
 
 
 def _running_weight(ratio: jax.Array) -> jax.Array:
@@ -164,18 +162,18 @@ def _outcome(
     decision: _Decision,
 ) -> Outcome:
     """Draws the next token, and says what was judged."""
-    accept, num_accepted, replacement, used = decision
+    accept, num_accepted, replacement = decision
     whole = num_accepted == block.num_drafted
     after = _bonus_distribution(rule, block, alpha, bonus)
     weights = jnp.where(whole[:, None], after, replacement)
     judged = block.drafted & (jnp.arange(block.gamma) <= num_accepted[:, None])
-    finite = (jnp.isfinite(accept) | ~(used[:, :-1] & block.drafted)).all(axis=1)
+    # What follows a rejected token was scored for a text that is not to be.
+    finite = (jnp.isfinite(accept) | ~judged).all(axis=1)
     return Outcome(
         num_accepted=num_accepted,
         next_token=dist.sample(weights, uniforms.next_token),
         judged=judged,
         deferred=judged & _defers(rule, block, alpha, accept),
-        used=used,
         finite=finite & jnp.isfinite(weights.sum(axis=-1)),
     )
 

@@ -135,11 +135,14 @@ def test_fit_vocabulary_narrower_than_the_real_vocabulary():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_finite_looks_at_real_ids_alone(bad):
-    logits = np.zeros((3, 6), np.float32)
+def test_soundness_is_that_of_real_ids_alone(bad):
+    """NaN and infinity make no distribution; minus infinity masks an id, and may not mask all."""
+    logits = np.zeros((4, 6), np.float32)
     logits[1, 2] = bad
     logits[2, 5] = bad
-    np.testing.assert_array_equal(dist.finite(jnp.asarray(logits), 5), [True, False, True])
+    logits[3, :5] = -np.inf
+    wanted = [True, bad == -np.inf, True, False]
+    np.testing.assert_array_equal(dist.sound(jnp.asarray(logits), 5), wanted)
 
 
 def test_bfloat16_logits_give_float32_distributions():

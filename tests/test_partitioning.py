@@ -10,7 +10,7 @@ from flax.linen import partitioning as nn_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
 from spec_cascades import partitioning
-from spec_cascades.models import T5, T5Config
+from spec_cascades.models import T5, Prompt, T5Config
 
 CONFIG = T5Config(
     vocab_size=64,
@@ -130,7 +130,7 @@ def test_sharded_decoding_equals_one_device(config, batch, mesh):
 
     @jax.jit
     def decode(params, inputs):
-        cache = model.prefill(params, inputs, 8)
+        cache = model.prefill(params, Prompt.padded(inputs), 8)
         one, cache = model.extend(params, cache, first, jnp.zeros(batch, jnp.int32))
         two, cache = model.extend(params, cache, second, start)
         return (one, two), cache

@@ -1,11 +1,21 @@
-"""A pair of tiny random T5 models over bytes and a task for them, shared by the job's tests."""
+"""Tiny models, data and helpers that tests of several folders share."""
 
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from spec_cascades.models import Prompt
+
 LENGTH = 12
+
+
+def teacher_forced(model, params, inputs, decoder_inputs, dropout_rng=None):
+    """`model.score` in the terms of other implementations: inputs that end in 0, and what the
+    decoder is fed (its first token, then the targets but the last)."""
+    targets = jnp.pad(jnp.asarray(decoder_inputs)[:, 1:], [(0, 0), (0, 1)])
+    return model.score(params, Prompt.padded(inputs), targets, dropout_rng)
 
 
 def make_pair(folder):

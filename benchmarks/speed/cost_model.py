@@ -25,41 +25,42 @@ import numpy as np
 from spec_cascades import distributions as dist
 from spec_cascades import rules
 from spec_cascades.decoding import (
+    AutoregressiveDecoder,
     DecodeConfig,
     ModelDrafter,
-    autoregressive,
+    PairParams,
+    Prompt,
+    SpeculativeDecoder,
+    decode,
     row_keys,
-    speculative,
 )
 
-NO_EOS = 40_000  # beyond the vocabulary
 
-
-def prefill_call(model, params, inputs, max_length):
+def prefill_call(model, params, prompt, capacity):
     """Encodes the inputs."""
-    prefill = jax.jit(lambda params, inputs: model.prefill(params, inputs, max_length))
-    return lambda: jax.block_until_ready(prefill(params, inputs))
+    prefill = jax.jit(lambda params, prompt: model.prefill(params, prompt, capacity))
+    return lambda: jax.block_until_ready(prefill(params, prompt))
 
 
-def decoding_steps(calls, inputs, steps, max_length, temperature):
+def decoding_steps(calls, prompt, steps, capacity, temperature):
     """`steps` rounds of decoding steps, in one loop.
 
     Args:
         calls: (model, params, width) of each step of a round, taken in turn; steps of one model
             share its cache.
-        inputs: int32 [batch, input_length].
+        prompt: what the models have read.
         steps: rounds.
-        max_length: positions of the caches.
+        capacity: positions of the caches.
         temperature: of the steps.
     """
-    batch = len(inputs)
+    batch = len(prompt.lengths)
     models = {model: params for model, params, _ in calls}
     widths = [(model, width) for model, _, width in calls]
     uniforms = jax.random.uniform(jax.random.key(2), (steps, batch, max(w for _, w in widths), 2))
 
     @jax.jit
     def prefill(params):
-        return [m.prefill(p, inputs, max_length) for m, p in zip(models, params, strict=True)]
+        return [m.prefill(p, prompt, capacity) for m, p in zip(models, params, strict=True)]
 
     @jax.jit
     def loop(params, caches, temperature):
@@ -87,33 +88,18 @@ def measure(batch, temperature, args):
     target, drafter = common.t5_small(), common.tiny_drafter()
     target_params = target.init(jax.random.key(0))
     drafter_params = drafter.init(jax.random.key(1))
-    inputs = common.random_inputs(batch, args.input_length)
+    prompt = Prompt.padded(common.random_inputs(batch, args.input_length))
     keys = row_keys(0, np.arange(batch))
-    config = DecodeConfig(max_decode_length=args.steps, eos_id=NO_EOS)
-    gamma, max_length = args.gamma, args.steps + args.gamma + 1
-    rule = rules.get("speculative")
-
-    decode = jax.jit(
-        lambda target_params, drafter_params, inputs, keys, temperature: speculative(
-            target,
-            ModelDrafter(drafter),
-            rule,
-            target_params,
-            drafter_params,
-            inputs,
-            keys,
-            alpha=0.0,
-            temperature=temperature,
-            config=config,
-            gamma=gamma,
-        )
-    )
-    alone = jax.jit(
-        lambda params, inputs, keys, temperature: autoregressive(
-            target, params, inputs, keys, temperature=temperature, config=config
-        )
-    )
-    heat = jnp.float32(temperature)
+    config = DecodeConfig(max_decode_length=args.steps, stop_ids=())
+    gamma, capacity = args.gamma, args.steps + args.gamma + 1
+    params, heat = PairParams(target_params, drafter_params), jnp.float32(temperature)
+    decoders = {
+        "speculative": SpeculativeDecoder(
+            target, ModelDrafter(drafter), rules.get("speculative"), config, gamma
+        ),
+        "target alone": AutoregressiveDecoder(target, config),
+    }
+    run = jax.jit(decode, static_argnums=0)
     verification = (target, target_params, gamma + 1)
     first, draft = ((drafter, drafter_params, width) for width in (2, 1))
     rounds = {
@@ -123,14 +109,16 @@ def measure(batch, temperature, args):
         "together": [first, *[draft] * (gamma - 1), verification],
     }
     calls = {
-        "speculative": lambda: jax.block_until_ready(
-            decode(target_params, drafter_params, inputs, keys, heat)
-        ),
-        "target alone": lambda: jax.block_until_ready(alone(target_params, inputs, keys, heat)),
-        "target prefill": prefill_call(target, target_params, inputs, max_length),
-        "drafter prefill": prefill_call(drafter, drafter_params, inputs, max_length),
+        name: lambda decoder=decoder: jax.block_until_ready(
+            run(decoder, params, prompt, keys, temperature=heat)
+        )
+        for name, decoder in decoders.items()
+    }
+    calls |= {
+        "target prefill": prefill_call(target, target_params, prompt, capacity),
+        "drafter prefill": prefill_call(drafter, drafter_params, prompt, capacity),
     } | {
-        name: decoding_steps(steps, inputs, args.steps, max_length, heat)
+        name: decoding_steps(steps, prompt, args.steps, capacity, heat)
         for name, steps in rounds.items()
     }
     seconds = {

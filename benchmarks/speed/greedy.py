@@ -16,23 +16,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spec_cascades.decoding import DecodeConfig, autoregressive, row_keys
+from spec_cascades.decoding import (
+    AutoregressiveDecoder,
+    DecodeConfig,
+    PairParams,
+    Prompt,
+    decode,
+    row_keys,
+)
 
 NO_EOS = 40_000  # beyond the vocabulary
 
 
 def ours(model, params, inputs, steps):
-    """Greedy `spec_cascades.decoding.autoregressive`, jitted."""
-    config = DecodeConfig(max_decode_length=steps, eos_id=NO_EOS)
-    decode = jax.jit(
-        lambda params, inputs, keys, temperature: (
-            autoregressive(
-                model, params, inputs, keys, temperature=temperature, config=config
-            ).tokens
-        )
-    )
-    keys = row_keys(0, np.arange(len(inputs)))
-    return lambda: np.asarray(decode(params, inputs, keys, jnp.float32(0.0)))
+    """Greedy `spec_cascades.decoding.AutoregressiveDecoder`, jitted."""
+    config = DecodeConfig(max_decode_length=steps, stop_ids=())
+    decoder = AutoregressiveDecoder(model, config)
+    run = jax.jit(functools.partial(decode, decoder))
+    prompt, keys = Prompt.padded(inputs), row_keys(0, np.arange(len(inputs)))
+    both = PairParams(params)
+    return lambda: np.asarray(run(both, prompt, keys, temperature=jnp.float32(0.0)).tokens)
 
 
 def t5x(model, params, inputs, steps):

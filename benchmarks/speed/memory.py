@@ -14,7 +14,15 @@ import jax
 import jax.numpy as jnp
 
 from spec_cascades import rules
-from spec_cascades.decoding import DecodeConfig, ModelDrafter, autoregressive, speculative
+from spec_cascades.decoding import (
+    AutoregressiveDecoder,
+    DecodeConfig,
+    ModelDrafter,
+    PairParams,
+    Prompt,
+    SpeculativeDecoder,
+    decode,
+)
 
 
 def size(tree) -> int:
@@ -25,32 +33,26 @@ def size(tree) -> int:
 def measure(method, batch, length, args):
     """One row of the table; all sizes in MB."""
     target, drafter = common.t5_small(), common.tiny_drafter()
-    inputs = jax.ShapeDtypeStruct((batch, args.input_length), jnp.int32)
+    shapes = ((batch, args.input_length), (batch,))
+    prompt = Prompt(*(jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes))
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), batch))
     config = DecodeConfig(max_decode_length=length)
     models = {"autoregressive": [target], "speculative": [target, drafter]}[method]
     params = [jax.eval_shape(model.init, jax.random.key(0)) for model in models]
 
-    def decode(params, inputs, keys):
-        if method == "autoregressive":
-            return autoregressive(target, *params, inputs, keys, temperature=1.0, config=config)
-        return speculative(
-            target,
-            ModelDrafter(drafter),
-            rules.get("speculative"),
-            *params,
-            inputs,
-            keys,
-            alpha=0.0,
-            temperature=1.0,
-            config=config,
-            gamma=args.gamma,
-        )
-
-    analysis = jax.jit(decode).lower(params, inputs, keys).compile().memory_analysis()
+    decoder = {
+        "autoregressive": AutoregressiveDecoder(target, config),
+        "speculative": SpeculativeDecoder(
+            target, ModelDrafter(drafter), rules.get("speculative"), config, args.gamma
+        ),
+    }[method]
+    lowered = jax.jit(decode, static_argnums=0).lower(
+        decoder, PairParams(*params), prompt, keys, temperature=1.0
+    )
+    analysis = lowered.compile().memory_analysis()
     positions = length + (args.gamma if method == "speculative" else 0) + 1
     caches = sum(
-        size(jax.eval_shape(lambda p, x, m=model: m.prefill(p, x, positions), p, inputs))
+        size(jax.eval_shape(lambda p, x, m=model: m.prefill(p, x, positions), p, prompt))
         for model, p in zip(models, params, strict=True)
     )
     peak = (

@@ -7,6 +7,7 @@ Every figure is the median of `--repetitions` rounds, in milliseconds.
 
 import argparse
 import dataclasses
+import functools
 
 import common
 import jax
@@ -15,10 +16,17 @@ import numpy as np
 
 from spec_cascades import distributions as dist
 from spec_cascades import rules
-from spec_cascades.decoding import DecodeConfig, ModelDrafter, SpeculativeDecoder, row_keys
+from spec_cascades.decoding import (
+    DecodeConfig,
+    ModelDrafter,
+    PairParams,
+    Prompt,
+    SpeculativeDecoder,
+    decode,
+    row_keys,
+)
 
 VOCAB, GAMMA, STEPS = 32128, 5, 48
-NO_EOS = 40_000  # beyond the vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,16 +35,16 @@ class FreeModel:
 
     vocab_size: int = VOCAB
 
-    def prefill(self, params, inputs, max_length):
+    def prefill(self, params, prompt, capacity, rewind, prompt_capacity=None):
         """Nothing to read."""
-        return jnp.zeros((inputs.shape[0], 1))
+        return jnp.zeros((prompt.lengths.shape[0], 1))
 
-    def begin(self, inputs):
+    def begin(self, prompt):
         """Token 0 at position 0."""
-        zeros = jnp.zeros(inputs.shape[0], jnp.int32)
+        zeros = jnp.zeros(prompt.lengths.shape, jnp.int32)
         return zeros, zeros
 
-    def extend(self, params, cache, tokens, start):
+    def extend(self, params, cache, tokens, start, logits="all"):
         """Logits that depend on the tokens and on the cache a little: nothing is hoisted."""
         rows = params[: tokens.shape[1]][None]
         return rows + (tokens[..., None] & 1) * 1e-3 + cache[:, None], cache + 1e-9
@@ -47,14 +55,14 @@ def loop(batch, temperature, rule):
     model = FreeModel()
     target = 3 * jax.random.normal(jax.random.key(0), (GAMMA + 1, VOCAB))
     drafter = target + 0.3 * jax.random.normal(jax.random.key(1), target.shape)
-    config = DecodeConfig(max_decode_length=STEPS, eos_id=NO_EOS)
+    config = DecodeConfig(max_decode_length=STEPS, stop_ids=())
     decoder = SpeculativeDecoder(model, ModelDrafter(model), rules.get(rule), config, GAMMA)
-    decode = jax.jit(decoder.decode)
-    inputs, keys = jnp.ones((batch, 4), jnp.int32), row_keys(0, np.arange(batch))
+    jitted = jax.jit(functools.partial(decode, decoder))
+    prompt, keys = Prompt.padded(jnp.ones((batch, 4))), row_keys(0, np.arange(batch))
     settings = dict(alpha=jnp.float32(0.3), temperature=jnp.float32(temperature))
 
     def run():
-        return jax.block_until_ready(decode(target, drafter, inputs, keys, **settings))
+        return jax.block_until_ready(jitted(PairParams(target, drafter), prompt, keys, **settings))
 
     return run, int(run().statistics.target_calls.max())
 

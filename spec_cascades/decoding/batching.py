@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from spec_cascades.models.interface import Prompt
+
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
     """A batch of one of the few shapes.
 
     Attributes:
-        inputs: int32 [B, L], 0 after each input's end.
+        prompt: of B rows, L wide, as NumPy arrays.
         indices: int32 [B], each row's place in the list of examples; 0 for padding rows.
         row_mask: bool [B], False for padding rows.
     """
 
-    inputs: np.ndarray
+    prompt: Prompt
     indices: np.ndarray
     row_mask: np.ndarray
 
@@ -70,12 +72,11 @@ def make_batches(
 
 
 def _pad(inputs: Sequence[np.ndarray], chosen: list[int], batch_size: int, length: int) -> Batch:
-    tokens = np.zeros((batch_size, length), np.int32)
+    real = np.arange(batch_size) < len(chosen)
     indices = np.zeros(batch_size, np.int32)
-    for row, index in enumerate(chosen):
-        tokens[row, : len(inputs[index])] = inputs[index]
-        indices[row] = index
-    return Batch(tokens, indices, np.arange(batch_size) < len(chosen))
+    indices[real] = chosen
+    rows = [inputs[index] for index in chosen] + [()] * (batch_size - len(chosen))
+    return Batch(Prompt.of(rows, length), indices, real)
 
 
 def in_input_order(batches: Sequence[Batch], rows: Sequence[Sequence[Any]]) -> list[Any]:

@@ -7,7 +7,7 @@ log-probability. The reference implementation takes its maximum over the whole b
 right for batch 1 only; here each row goes its own way.
 """
 
-from typing import Any
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from spec_cascades import distributions as dist
 from spec_cascades.decoding.drafters import ModelDrafter
 from spec_cascades.decoding.speculative import SpeculativeDecoder
-from spec_cascades.decoding.state import DecodeConfig, DecodeResult
+from spec_cascades.decoding.state import DecodeConfig
+from spec_cascades.models.interface import Model
 from spec_cascades.rules import INFINITY, Distributions, Parameter, Rule, Verdict
 
 FALLBACK = Parameter(
@@ -38,16 +39,6 @@ MAX_DRAFT = 10
 """Tokens that the drafter writes at most before the target looks."""
 
 
-class _FallbackDrafter(ModelDrafter):
-    """A model drafter whose params are (the model's, the fallback threshold)."""
-
-    def start(self, params, inputs, max_length):
-        return super().start(params[0], inputs, max_length)
-
-    def propose(self, params, carry, output, **settings):
-        return super().propose(params[0], carry, output, confidence=params[1], **settings)
-
-
 def _within_rollback(d: Distributions, tokens: jax.Array, rollback: jax.Array) -> Verdict:
     """Accept iff -log p_hat(x) <= rollback, else the target's own token."""
     return Verdict((-jnp.log(dist.pick(d.p_hat, tokens)) <= rollback).astype(jnp.float32), d.p)
@@ -63,44 +54,45 @@ _RULE = Rule(
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class BigLittleDecoder(SpeculativeDecoder):
+    """BiLD as a `protocol.Decoder`: greedy, and `alpha` is the fallback threshold.
+
+    Attributes:
+        rollback: largest -log p, in nats, at which a draft stands.
+    """
+
+    rollback: float = ROLLBACK.default
+
+    def step(self, params, state, *, alpha=FALLBACK.default, temperature=0.0):
+        """One stretch of the drafter, and the target's look at it; see `Decoder`."""
+        del temperature
+        draft, state = self.draft(params, state, temperature=0.0, confidence=alpha)
+        verified, state = self.verify(params, state, draft, alpha=self.rollback, temperature=0.0)
+        return self.commit(state, draft, verified)
+
+
 def bild(
-    target: Any,
-    drafter_model: Any,
-    target_params: Any,
-    drafter_params: Any,
-    inputs: jax.Array,
-    keys: jax.Array,
-    *,
-    fallback: jax.Array | float = FALLBACK.default,
-    rollback: jax.Array | float = ROLLBACK.default,
+    target: Model,
+    drafter: Model,
     config: DecodeConfig,
+    *,
+    rollback: float = ROLLBACK.default,
     max_draft: int = MAX_DRAFT,
-    row_mask: jax.Array | None = None,
-) -> DecodeResult:
-    """Decodes a batch greedily with BiLD.
+) -> BigLittleDecoder:
+    """The decoder of BiLD.
 
     Args:
-        target: a `models.Model`.
-        drafter_model: a `models.Model`.
-        target_params: the target's parameters.
-        drafter_params: the drafter's.
-        inputs: int32 [batch, input_length].
-        keys: PRNG key [batch]; unused, as decoding is greedy.
-        fallback: probability, scalar or [batch]; traced.
-        rollback: nats, scalar or [batch]; traced.
+        target: the large model.
+        drafter: the small one.
         config: decoding settings.
+        rollback: in nats, at least 0.
         max_draft: longest stretch of the drafter.
-        row_mask: bool [batch], False for padding rows.
+
+    Raises:
+        ValueError: a setting is out of range.
     """
-    decoder = SpeculativeDecoder(
-        target, _FallbackDrafter(drafter_model), _RULE, config, gamma=max_draft
-    )
-    return decoder.decode(
-        target_params,
-        (drafter_params, fallback),
-        inputs,
-        keys,
-        alpha=rollback,
-        temperature=0.0,
-        row_mask=row_mask,
+    rollback = ROLLBACK.check(rollback, "bild")
+    return BigLittleDecoder(
+        target, ModelDrafter(drafter), _RULE, config, gamma=max_draft, rollback=rollback
     )

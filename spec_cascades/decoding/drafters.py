@@ -2,13 +2,15 @@
 
 A drafter is a frozen dataclass with three functions, so that it can be static under `jax.jit`:
 
-    carry = drafter.start(params, inputs, max_length)
+    carry = drafter.start(prompt, cache, config)
     draft, carry = drafter.propose(params, carry, output, gamma=..., ...)
     carry = drafter.commit(carry, position)
 """
 
 import dataclasses
 import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
@@ -17,6 +19,7 @@ from flax import struct
 
 from spec_cascades import distributions as dist
 from spec_cascades.decoding.state import DecodeConfig, Output, real_vocabulary
+from spec_cascades.models.interface import Cache, Model, Prompt
 
 
 class Draft(NamedTuple):
@@ -29,7 +32,7 @@ class Draft(NamedTuple):
             throughout where the drafter has nothing to propose.
         logits: float32 [batch, rows, V], of the raw distribution.
         calls: int32 [batch], model calls made for the row.
-        finite: bool [batch, rows], False where the drafter gave a NaN or an infinity.
+        faults: bool [batch], where the draft ended early at a NaN or an infinity of the drafter.
 
     There are gamma rows, or gamma + 1 where the bonus token needs the drafter's distribution.
     """
@@ -39,20 +42,20 @@ class Draft(NamedTuple):
     q: jax.Array
     logits: jax.Array
     calls: jax.Array
-    finite: jax.Array
+    faults: jax.Array
 
 
 class Drafter(Protocol):
     """Proposes blocks; hashable and without state of its own.
 
     Attributes:
-        runs_model: whether a model reads the input and drafts (for the count of prefills).
+        model: the model that reads the prompt and drafts; None where no model does.
     """
 
-    runs_model: ClassVar[bool]
+    model: Model | None
 
-    def start(self, params: Any, inputs: jax.Array, max_length: int) -> Any:
-        """The drafter's state for a batch of inputs, int32 [batch, input_length]."""
+    def start(self, prompt: Prompt, cache: Cache | None, config: DecodeConfig) -> Any:
+        """The drafter's state for a batch of prompts, with what its model made of them."""
 
     def propose(
         self,
@@ -66,6 +69,7 @@ class Drafter(Protocol):
         temperature: jax.Array,
         uniforms: jax.Array,
         config: DecodeConfig,
+        confidence: jax.Array | None = None,
     ) -> tuple[Draft, Any]:
         """Drafts up to gamma tokens after each running row's newest token.
 
@@ -79,6 +83,8 @@ class Drafter(Protocol):
             temperature: scalar or [batch].
             uniforms: [batch, rows, 2], random numbers.
             config: decoding settings.
+            confidence: scalar or [batch]; a row's draft ends before the first token that the
+                drafter itself finds less likely than this (raw probability). None: any will do.
         """
 
     def commit(self, carry: Any, position: jax.Array) -> Any:
@@ -115,13 +121,13 @@ class ModelDrafter:
         model: a `models.Model`.
     """
 
-    runs_model: ClassVar[bool] = True
-    model: Any
+    model: Model
 
-    def start(self, params, inputs, max_length):
+    def start(self, prompt, cache, config):
         """See `Drafter`."""
-        _, first = self.model.begin(inputs)
-        return ModelCarry(self.model.prefill(params, inputs, max_length), first)
+        del config
+        _, first = self.model.begin(prompt)
+        return ModelCarry(cache, first)
 
     def propose(
         self,
@@ -137,24 +143,23 @@ class ModelDrafter:
         config,
         confidence=None,
     ):
-        """See `Drafter`.
-
-        A row's draft ends before the first token that the model itself finds less likely than
-        `confidence` (raw probability, float32 scalar or [batch]); None: any token will do.
-        """
+        """See `Drafter`."""
         batch = output.length.shape[0]
-        vocab_size = real_vocabulary(config, self.model)
+        # Ids that only one of the models has are never drafted, whatever the logits there.
+        vocab_size = min(width, real_vocabulary(config, self.model))
         room = config.max_decode_length - output.length
 
         def record(step, logits, loop):
             """Samples the token of this step from its logits [batch, V]."""
-            finite = dist.finite(logits, vocab_size)
+            sound = dist.sound(logits, vocab_size)
+            logits = jnp.where(sound[:, None], logits, dist.MASKED)
             logits = dist.fit_vocabulary(logits, width, vocab_size)
-            q = config.working(logits, temperature)
+            # Nothing is proposed where the drafter is at fault: the target goes on alone.
+            q = jnp.where(sound[:, None], config.working(logits, temperature), 0.0)
             token = dist.sample(q, jax.lax.dynamic_index_in_dim(uniforms, step, 1, False))
-            sure = jnp.ones_like(loop.drafting)
+            sure = sound
             if confidence is not None:
-                sure = dist.pick(dist.raw(logits), token) >= confidence
+                sure &= dist.pick(dist.raw(logits), token) >= confidence
             return _DraftLoop(
                 step=step + 1,
                 cache=loop.cache,
@@ -162,13 +167,13 @@ class ModelDrafter:
                 tokens=loop.tokens.at[:, step].set(token, mode="drop"),
                 q=loop.q.at[:, step].set(q),
                 logits=loop.logits.at[:, step].set(logits),
-                finite=loop.finite.at[:, step].set(finite | ~loop.drafting),
+                faults=loop.faults | (loop.drafting & ~sound & (step < gamma)),
                 # The bonus row's draw is no draft.
                 num_drafted=loop.num_drafted + (loop.drafting & sure & (step < gamma)),
                 calls=loop.calls + loop.drafting,
                 drafting=loop.drafting
                 & sure
-                & (token != config.eos_id)
+                & ~config.is_stop(token)
                 & (step + 1 < jnp.minimum(rows, room)),
             )
 
@@ -198,14 +203,14 @@ class ModelDrafter:
             tokens=jnp.full((batch, gamma), config.pad_id, jnp.int32),
             q=blank,
             logits=blank,
-            finite=jnp.ones((batch, rows), bool),
+            faults=jnp.zeros(batch, bool),
             num_drafted=jnp.zeros(batch, jnp.int32),
             calls=jnp.zeros(batch, jnp.int32),
             drafting=output.running,
         )
         loop = record(loop.step, logits, loop)
         loop = jax.lax.while_loop(lambda loop: (loop.step < rows) & loop.drafting.any(), body, loop)
-        draft = Draft(loop.tokens, loop.num_drafted, loop.q, loop.logits, loop.calls, loop.finite)
+        draft = Draft(loop.tokens, loop.num_drafted, loop.q, loop.logits, loop.calls, loop.faults)
         return draft, ModelCarry(loop.cache, output.position + loop.calls)
 
     def commit(self, carry, position):
@@ -223,10 +228,24 @@ class _DraftLoop:
     tokens: jax.Array
     q: jax.Array
     logits: jax.Array
-    finite: jax.Array
+    faults: jax.Array
     num_drafted: jax.Array
     calls: jax.Array
     drafting: jax.Array
+
+
+@struct.dataclass
+class LookupCarry:
+    """State of prompt look-up.
+
+    Attributes:
+        text: int32 [batch, width]; each row's prompt stands at the end, so that the output
+            follows its last token.
+        start: int32 [batch], where in `text` the prompt begins.
+    """
+
+    text: jax.Array
+    start: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,7 +259,7 @@ class PromptLookup:
         min_ngram: shortest n-gram looked for.
     """
 
-    runs_model: ClassVar[bool] = False
+    model: ClassVar[None] = None
     max_ngram: int = 3
     min_ngram: int = 1
 
@@ -251,36 +270,49 @@ class PromptLookup:
                 f"{self.max_ngram}"
             )
 
-    def start(self, params, inputs, max_length):
-        """See `Drafter`: the state is the input, its padding (0) moved to the front.
-
-        So the output follows the input's last token, wherever the padding was.
-        """
-        del params, max_length
-        order = jnp.argsort(inputs != 0, axis=1, stable=True)
-        return jnp.take_along_axis(inputs, order, axis=1)
-
-    def propose(self, params, carry, output, *, width, gamma, rows, temperature, uniforms, config):
+    def start(self, prompt, cache, config):
         """See `Drafter`."""
-        del params, temperature, uniforms
+        del cache
+        missing = (config.prompt_capacity or prompt.tokens.shape[1]) - prompt.tokens.shape[1]
+        tokens = jnp.pad(prompt.tokens, [(0, 0), (0, missing)])
+        start = tokens.shape[1] - prompt.lengths
+        return LookupCarry(jax.vmap(jnp.roll)(tokens, start), start)
+
+    def propose(
+        self,
+        params,
+        carry,
+        output,
+        *,
+        width,
+        gamma,
+        rows,
+        temperature,
+        uniforms,
+        config,
+        confidence=None,
+    ):
+        """See `Drafter`."""
+        del params, temperature, uniforms, confidence
         vocab_size = width if config.vocab_size is None else min(width, config.vocab_size)
-        prompt = jnp.where(carry == 0, config.pad_id, carry)
         look_up = functools.partial(
             _look_up,
             count=rows,
-            pad_id=config.pad_id,
             vocab_size=vocab_size,
             min_ngram=self.min_ngram,
             max_ngram=self.max_ngram,
         )
-        found, num_found = jax.vmap(look_up)(prompt, output.sequence[:, 1:], output.length)
+        found, num_found = jax.vmap(look_up)(
+            carry.text, carry.start, output.sequence[:, 1:], output.length
+        )
         index = jnp.arange(rows)
         found = jnp.where(index < num_found[:, None], found, config.pad_id)
         tokens = found[:, :gamma]
-        is_eos = tokens == config.eos_id
-        to_eos = jnp.where(is_eos.any(axis=1), jnp.argmax(is_eos, axis=1) + 1, gamma)
+        # Columns beyond what was found hold `pad_id`, which may be a stop id: they do not count.
+        is_stop = config.is_stop(tokens)
+        to_stop = jnp.where(is_stop.any(axis=1), jnp.argmax(is_stop, axis=1) + 1, gamma)
         room = config.max_decode_length - output.length
-        num_drafted = jnp.minimum(jnp.minimum(num_found, to_eos), room)
+        num_drafted = jnp.minimum(jnp.minimum(num_found, to_stop), room)
         one_hot = jax.nn.one_hot(found, width, dtype=jnp.float32)
         q = jnp.where((index < num_found[:, None])[..., None], one_hot, 0.0)
         draft = Draft(
@@ -289,7 +321,7 @@ class PromptLookup:
             q=q,
             logits=jnp.where(q > 0, 0.0, dist.MASKED),
             calls=jnp.zeros_like(num_drafted),
-            finite=jnp.ones(found.shape, bool),
+            faults=jnp.zeros(num_drafted.shape, bool),
         )
         return draft, carry
 
@@ -299,10 +331,13 @@ class PromptLookup:
         return carry
 
 
-def _look_up(prompt, emitted, length, *, count, pad_id, vocab_size, min_ngram, max_ngram):
-    """One row: int32 [input_length], int32 [capacity] -> tokens [count], how many were found."""
-    # One text: the input, then what has been emitted. `pad_id` never matches.
-    text = jnp.concatenate([prompt, emitted, jnp.full(count + max_ngram, pad_id, jnp.int32)])
+def _look_up(prompt, start, emitted, length, *, count, vocab_size, min_ngram, max_ngram):
+    """One row: int32 [width], [], [capacity], [] -> tokens [count], how many were found.
+
+    Only an n-gram that the output has written is looked for; what follows it anywhere before, in
+    the prompt or the output, is the draft.
+    """
+    text = jnp.concatenate([prompt, emitted, jnp.zeros(count + max_ngram, jnp.int32)])
     end = prompt.shape[0] + length
     places = jnp.arange(prompt.shape[0] + emitted.shape[0])
     best = jnp.int32(-1)
@@ -311,11 +346,25 @@ def _look_up(prompt, emitted, length, *, count, pad_id, vocab_size, min_ngram, m
         same = jnp.ones(places.shape, bool)
         for i in range(n):
             same &= text[places + i] == ngram[i]
-        valid = same & (ngram != pad_id).all() & (places + n < end) & (n <= length)
+        valid = same & (places >= start) & (places + n < end) & (n <= length)
         place = jnp.max(jnp.where(valid, places, -1))
         best = jnp.where(place >= 0, place + n, best)
-    start = jnp.maximum(best, 0)
-    draft = jax.lax.dynamic_slice_in_dim(text, start, count)
-    known = (draft != pad_id) & (draft < vocab_size) & (start + jnp.arange(count) < end)
+    first = jnp.maximum(best, 0)
+    draft = jax.lax.dynamic_slice_in_dim(text, first, count)
+    known = (draft < vocab_size) & (first + jnp.arange(count) < end)
     found = jnp.cumprod(known).sum(dtype=jnp.int32)
     return draft, jnp.where(best >= 0, found, 0)
+
+
+WITHOUT_MODEL: Mapping[str, Drafter] = MappingProxyType({"prompt_lookup": PromptLookup()})
+"""The drafters that need no model, by the name that users give in a model's place."""
+
+
+def model_path(drafter: str | None) -> str | None:
+    """What to load for a drafter as users name it: its path, or None for `WITHOUT_MODEL`."""
+    return None if drafter in WITHOUT_MODEL else drafter
+
+
+def resolve(name: str, model: Model | None) -> Drafter:
+    """The drafter of a name in `WITHOUT_MODEL`; of any other, the model."""
+    return WITHOUT_MODEL[name] if name in WITHOUT_MODEL else ModelDrafter(model)

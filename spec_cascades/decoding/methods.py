@@ -2,7 +2,9 @@
 
 A method is named as users write it: a rule of the registry (`token_v3`), `target`, `drafter`,
 `sequence_cascade`, `token_cascade:<rule>` or `bild`. `parse` checks a description completely,
-before anything is compiled; `decoder` turns a method into one function of arrays.
+before anything is compiled; `decoder` makes the method's `protocol.Decoder`.
+
+What a kind of method takes and how its decoder is made is a `Kind`; `register` adds one.
 """
 
 import dataclasses
@@ -11,8 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spec_cascades import checks, decoding, rules, verification
+from spec_cascades.decoding import drafters
 from spec_cascades.decoding.bild import FALLBACK, MAX_DRAFT, ROLLBACK
 from spec_cascades.decoding.cascades import SCORES
+from spec_cascades.models.interface import Model
 
 # What the sequence cascade sweeps, declared like the parameters of rules.
 _THRESHOLD = rules.Parameter(
@@ -25,18 +29,32 @@ _THRESHOLD = rules.Parameter(
     grid=(-1.0, -0.5, -0.3, -0.2, -0.1, -0.05, -0.02),
 )
 _TOKEN_CASCADE = "token_cascade:"
-PROMPT_LOOKUP = "prompt_lookup"
-_DRAFTERS = ("model", PROMPT_LOOKUP)
+_DRAFTERS = ("model", *drafters.WITHOUT_MODEL)
 
-# Options that each kind of method takes besides its name, label, values and gammas.
-_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "target": (),
-    "drafter": (),
-    "rule": ("verification", "bonus", "strict_prefix", "drafter"),
-    "token_cascade": (),
-    "sequence_cascade": ("score", "quantile"),
-    "bild": ("rollback", "max_draft"),
-}
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of methods.
+
+    Attributes:
+        make: the decoder of one: `(method, target, drafter, config, gamma) -> Decoder`; what the
+            method does without may be None.
+        options: names of the fields of `Method` that a description may set, besides name, label,
+            values and gammas.
+        parameter: what a sweep varies, where it is not the rule's alpha.
+        needs_drafter: whether there must be a drafter model.
+        uses_gamma: whether the block size means anything.
+        drafts_blocks: whether the target judges blocks of drafts.
+        greedy_only: whether it is defined at T = 0 only.
+    """
+
+    make: Callable[..., decoding.Decoder]
+    options: tuple[str, ...] = ()
+    parameter: rules.Parameter | None = None
+    needs_drafter: bool = True
+    uses_gamma: bool = False
+    drafts_blocks: bool = False
+    greedy_only: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,14 +64,14 @@ class Method:
     Attributes:
         name: as users write it; the rule's own name for a speculative cascade.
         label: what tables and pictures call it.
-        kind: target, drafter, rule, token_cascade, sequence_cascade or bild.
+        kind: a name of `KINDS`.
         rule: the deferral rule of kinds `rule` and `token_cascade`.
         parameter: what a sweep varies (alpha, threshold, fallback); None if there is nothing.
         values: the values to sweep; (None,) where there is no parameter.
         gammas: block sizes of this method alone; None for those of the sweep.
         verification: 'token' or 'block' (kind `rule`).
         bonus: whose token follows a block accepted whole, 'target' or 'rule' (kind `rule`).
-        drafter: 'model', or 'prompt_lookup' for n-grams of the input (kind `rule`).
+        drafter: 'model', or a name of `drafters.WITHOUT_MODEL` (kind `rule`).
         score: how a whole answer is scored (kind `sequence_cascade`).
         quantile: which quantile, for `score = 'quantile'`.
         rollback: largest -log p(x) at which a draft stands (kind `bild`).
@@ -76,14 +94,19 @@ class Method:
     max_draft: int = MAX_DRAFT
 
     @property
+    def about(self) -> Kind:
+        """What its kind takes."""
+        return KINDS[self.kind]
+
+    @property
     def uses_gamma(self) -> bool:
         """Whether the block size means anything to this method."""
-        return self.kind == "rule"
+        return self.about.uses_gamma
 
     @property
     def greedy_only(self) -> bool:
         """Whether the method is defined at T = 0 only."""
-        return self.kind == "bild"
+        return self.about.greedy_only
 
     def settings(self) -> dict[str, Any]:
         """What fixes this method, as it operates; JSON-ready, without the swept value."""
@@ -100,13 +123,14 @@ def _operative(method: Method) -> Sequence[str]:
     """The names of the fields that make a difference to this method."""
     if method.kind == "sequence_cascade":
         return ("score", "quantile") if method.score == "quantile" else ("score",)
-    return [name for name in _OPTIONS[method.kind] if name != "strict_prefix"]
+    return method.about.options
 
 
 def names() -> tuple[str, ...]:
     """All method names, baselines first."""
     cascades = (_TOKEN_CASCADE + name for name in choice_rules())
-    return ("target", "drafter", "sequence_cascade", *cascades, "bild", *rules.names())
+    own = (name for name in KINDS if name not in ("rule", "token_cascade", "bild"))
+    return (*own, *cascades, "bild", *rules.names())
 
 
 def choice_rules() -> tuple[str, ...]:
@@ -130,8 +154,8 @@ def parse(
             `max_draft` for BiLD.
         alphas: values for every method that sweeps alpha and states none; the registry's grid
             if None.
-        drafter: what drafts for every rule that does not say; where it is 'prompt_lookup', there
-            is no drafter model for the other methods.
+        drafter: what drafts for every rule that does not say; where it is a name of
+            `drafters.WITHOUT_MODEL`, there is no drafter model for the other methods.
 
     Returns:
         the method.
@@ -150,8 +174,8 @@ def parse(
     kind = _kind(name)
     if kind == "rule":
         given.setdefault("drafter", drafter)
-    if drafter == PROMPT_LOOKUP and kind not in ("target", "rule"):
-        raise ValueError(f"method {name!r} needs a drafter model, prompt_lookup is none")
+    if drafter in drafters.WITHOUT_MODEL and KINDS[kind].needs_drafter:
+        raise ValueError(f"method {name!r} needs a drafter model, {drafter} is none")
     label, gammas = given.pop("label", None), given.pop("gammas", None)
     if not isinstance(label, str | None):
         raise ValueError(f"label of method {name!r} must be text, got {label!r}")
@@ -160,13 +184,11 @@ def parse(
     rule = _take_rule(name, kind, given)
     if rule is not None:
         fields["rule"] = rule
-    parameter = {"sequence_cascade": _THRESHOLD, "bild": FALLBACK}.get(kind)
-    if rule is not None:
-        parameter = rule.alpha
+    parameter = KINDS[kind].parameter if rule is None else rule.alpha
     fields |= _take_values(name, parameter, given, alphas)
     for option in given.keys() & {"alphas", "thresholds", "fallbacks"}:
         raise ValueError(f"method {name!r} takes no {option.removesuffix('s')}")
-    allowed = [option for option in _OPTIONS[kind] if option != "strict_prefix"]
+    allowed = KINDS[kind].options
     for option, value in given.items():
         if option not in allowed:
             own = [p.name for p in rule.parameters] + ["strict_prefix"] if kind == "rule" else []
@@ -182,7 +204,7 @@ def parse(
 def _kind(name: str) -> str:
     if name.startswith(_TOKEN_CASCADE):
         return "token_cascade"
-    return name if name in _OPTIONS else "rule"
+    return name if name in KINDS else "rule"
 
 
 def _take_rule(name: str, kind: str, given: dict[str, Any]) -> rules.Rule | None:
@@ -258,8 +280,8 @@ def _label(fields: Mapping[str, Any]) -> str:
         notes.append("block")
     if fields.get("bonus") == "rule":
         notes.append("bonus=rule")
-    if fields.get("drafter") == PROMPT_LOOKUP:
-        notes.append("prompt lookup")
+    if fields.get("drafter") in drafters.WITHOUT_MODEL:
+        notes.append(fields["drafter"].replace("_", " "))
     if "score" in fields and fields["score"] != "mean":
         notes.append(str(fields["score"]))
     plain = {field.name: field.default for field in dataclasses.fields(Method)}
@@ -274,78 +296,111 @@ def _label(fields: Mapping[str, Any]) -> str:
     return fields["name"] + (f" ({', '.join(notes)})" if notes else "")
 
 
-Decoder = Callable[..., decoding.DecodeResult]
-
-
 def decoder(
-    method: Method, target: Any, drafter: Any, *, config: decoding.DecodeConfig, gamma: int
-) -> Decoder:
-    """A method as one function of arrays, to be jitted.
-
-    The swept value and the temperature are arguments of that function, so that one compilation
-    serves all of them.
+    method: Method,
+    target: Model,
+    drafter: Model | None,
+    *,
+    config: decoding.DecodeConfig,
+    gamma: int,
+) -> decoding.Decoder:
+    """The decoder of a method; its `alpha` is the swept value.
 
     Args:
         method: what to run.
         target: the target model.
-        drafter: the drafter model; not used with `drafter='prompt_lookup'`.
+        drafter: the drafter model; None where the method does without.
         config: static decoding settings.
         gamma: block size; ignored by methods that have none.
-
-    Returns:
-        `f(target_params, drafter_params, inputs [B, Li], keys [B], value [], temperature [],
-        row_mask [B]) -> DecodeResult`.
     """
+    return method.about.make(method, target, drafter, config, gamma)
 
-    def decode(target_params, drafter_params, inputs, keys, value, temperature, row_mask):
-        sampling = {"temperature": temperature, "config": config, "row_mask": row_mask}
-        if method.kind == "target":
-            return decoding.autoregressive(target, target_params, inputs, keys, **sampling)
-        if method.kind == "drafter":
-            return decoding.autoregressive(
-                drafter, drafter_params, inputs, keys, role="drafter", **sampling
-            )
-        both = (target_params, drafter_params, inputs, keys)
-        if method.kind == "sequence_cascade":
-            return decoding.sequence_cascade(
-                target,
-                drafter,
-                *both,
-                threshold=value,
-                score=method.score,
-                quantile=method.quantile,
-                **sampling,
-            )
-        if method.kind == "token_cascade":
-            return decoding.token_cascade(
-                target, drafter, method.rule, *both, alpha=value, **sampling
-            )
-        if method.kind == "bild":
-            return decoding.bild(
-                target,
-                drafter,
-                *both,
-                fallback=value,
-                rollback=method.rollback,
-                max_draft=method.max_draft,
-                config=config,
-                row_mask=row_mask,
-            )
-        return decoding.speculative(
-            target,
-            decoding.PromptLookup()
-            if method.drafter == PROMPT_LOOKUP
-            else decoding.ModelDrafter(drafter),
-            method.rule,
-            target_params,
-            None if method.drafter == PROMPT_LOOKUP else drafter_params,
-            inputs,
-            keys,
-            alpha=value,
-            gamma=gamma,
-            verification=method.verification,
-            bonus=method.bonus,
-            **sampling,
-        )
 
-    return decode
+def _make_speculative(method, target, drafter, config, gamma):
+    return decoding.SpeculativeDecoder(
+        target,
+        drafters.resolve(method.drafter, drafter),
+        method.rule,
+        config,
+        gamma,
+        method.verification,
+        method.bonus,
+    )
+
+
+def _make_bild(method, target, drafter, config, gamma):
+    del gamma
+    return decoding.bild(
+        target, drafter, config, rollback=method.rollback, max_draft=method.max_draft
+    )
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def register(name: str, kind: Kind) -> None:
+    """Adds a kind of methods; a method of that name is then known wherever methods are named.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if name in KINDS or name in rules.REGISTRY:
+        raise ValueError(f"there is a method called {name!r} already")
+    KINDS[name] = kind
+
+
+register(
+    "target",
+    Kind(
+        make=lambda method, target, drafter, config, gamma: decoding.AutoregressiveDecoder(
+            target, config
+        ),
+        needs_drafter=False,
+    ),
+)
+register(
+    "drafter",
+    Kind(
+        make=lambda method, target, drafter, config, gamma: decoding.AutoregressiveDecoder(
+            drafter, config, "drafter"
+        ),
+    ),
+)
+register(
+    "sequence_cascade",
+    Kind(
+        make=lambda method, target, drafter, config, gamma: decoding.SequenceCascade(
+            target, drafter, config, method.score, method.quantile
+        ),
+        options=("score", "quantile"),
+        parameter=_THRESHOLD,
+    ),
+)
+register(
+    "token_cascade",
+    Kind(
+        make=lambda method, target, drafter, config, gamma: decoding.TokenCascade(
+            target, drafter, method.rule, config
+        ),
+    ),
+)
+register(
+    "bild",
+    Kind(
+        make=_make_bild,
+        options=("rollback", "max_draft"),
+        parameter=FALLBACK,
+        drafts_blocks=True,
+        greedy_only=True,
+    ),
+)
+register(
+    "rule",
+    Kind(
+        make=_make_speculative,
+        options=("verification", "bonus", "drafter"),
+        needs_drafter=False,
+        uses_gamma=True,
+        drafts_blocks=True,
+    ),
+)

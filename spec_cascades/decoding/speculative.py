@@ -2,13 +2,14 @@
 
     rule = rules.get("token_v3")
     decoder = SpeculativeDecoder(target, ModelDrafter(drafter), rule, config, gamma=5)
-    result = jax.jit(decoder.decode)(target_params, drafter_params, inputs, keys, alpha=0.3)
+    params = PairParams(target_params, drafter_params)
+    result = jax.jit(decode, static_argnums=0)(decoder, params, prompt, keys, alpha=0.3)
 
-`start`, `draft`, `verify` and `commit` are the steps of that loop, each a pure function that can be
-jitted by itself, for a loop driven by the host (streaming, serving).
+`draft`, `verify` and `commit` are the parts of its `step`, each a pure function.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -17,8 +18,10 @@ from flax import struct
 
 from spec_cascades import checks
 from spec_cascades import distributions as dist
+from spec_cascades.decoding import protocol
 from spec_cascades.decoding import state as st
 from spec_cascades.decoding.drafters import Draft, Drafter
+from spec_cascades.models.interface import Model, Prompt
 from spec_cascades.rules import Distributions, Rule
 from spec_cascades.verification import (
     BONUSES,
@@ -56,20 +59,23 @@ class Verified:
 
     Attributes:
         tokens: int32 [batch, gamma + 1]; the drafts that stand, then the next token.
+        num_drafted: int32 [batch], drafts that could be judged.
         outcome: of the verification.
         log_probs: float32 [batch, gamma + 1] or None, under the target.
-        finite: bool [batch], False where a model or the rule gave a NaN or an infinity.
+        sound: bool [batch], False where the target or the rule gave a NaN or an infinity in the
+            place of the next token. The drafts that stand do so all the same.
     """
 
     tokens: jax.Array
+    num_drafted: jax.Array
     outcome: Outcome
     log_probs: jax.Array | None
-    finite: jax.Array
+    sound: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
 class SpeculativeDecoder:
-    """Speculative decoding or cascade of a target and a drafter; hashable, and without state.
+    """Speculative decoding or cascade of a target and a drafter: a `protocol.Decoder`.
 
     Attributes:
         target: a `models.Model`.
@@ -81,7 +87,7 @@ class SpeculativeDecoder:
         bonus: the bonus token's distribution, "target" or "rule": see `verification`.
     """
 
-    target: Any
+    target: Model
     drafter: Drafter
     rule: Rule
     config: st.DecodeConfig
@@ -115,84 +121,66 @@ class SpeculativeDecoder:
     def _vocab_size(self) -> int:
         return st.real_vocabulary(self.config, self.target)
 
-    def decode(
-        self,
-        target_params: Any,
-        drafter_params: Any,
-        inputs: jax.Array,
-        keys: jax.Array,
-        *,
-        alpha: jax.Array | float,
-        temperature: jax.Array | float = 0.0,
-        row_mask: jax.Array | None = None,
-    ) -> st.DecodeResult:
-        """Decodes a batch, in one `lax.while_loop`.
+    @property
+    def readers(self) -> Mapping[str, Model]:
+        """See `Decoder`."""
+        both = {"target": self.target, "drafter": self.drafter.model}
+        return {name: model for name, model in both.items() if model is not None}
 
-        Args:
-            target_params: the target's parameters.
-            drafter_params: the drafter's, None for `PromptLookup`.
-            inputs: int32 [batch, input_length].
-            keys: PRNG key [batch], see `row_keys`.
-            alpha: the rule's trade-off, scalar or [batch]; traced.
-            temperature: scalar or [batch]; traced; 0 is greedy.
-            row_mask: bool [batch], False for padding rows.
-        """
-        initial = self.start(target_params, drafter_params, inputs, keys, row_mask)
-        final = jax.lax.while_loop(
-            lambda state: state.output.running.any(),
-            lambda state: self.step(
-                target_params, drafter_params, state, alpha=alpha, temperature=temperature
-            ),
-            initial,
-        )
-        return self.result(final)
+    @property
+    def spare(self) -> int:
+        """See `Decoder`: a whole block can be written at any length."""
+        return self.gamma + 1
 
     def start(
         self,
-        target_params: Any,
-        drafter_params: Any,
-        inputs: jax.Array,
+        params: protocol.PairParams,
+        prompt: Prompt,
         keys: jax.Array,
         row_mask: jax.Array | None = None,
+        caches: Mapping[str, Any] | None = None,
     ) -> SpeculativeState:
-        """Encodes the inputs; arguments as for `decode`."""
-        spare = self.gamma + 1
-        max_length = self.config.max_decode_length + spare
-        output = st.start_output(self.target, inputs, self.config, spare, row_mask)
-        statistics = st.Statistics.zeros(inputs.shape[0], self.gamma)
+        """See `Decoder`."""
+        caches = protocol.read_all(self, params, prompt) if caches is None else caches
+        output = st.start_output(self.target, prompt, self.config, self.spare, row_mask)
+        statistics = st.Statistics.zeros(keys.shape[0], self.gamma)
         real = output.finish != st.Finish.PADDING
         return SpeculativeState(
             output=output,
-            target_cache=self.target.prefill(target_params, inputs, max_length),
-            drafter_carry=self.drafter.start(drafter_params, inputs, max_length),
+            target_cache=caches["target"],
+            drafter_carry=self.drafter.start(prompt, caches.get("drafter"), self.config),
             keys=keys,
-            statistics=statistics.add(
-                target_prefills=real, drafter_prefills=real & self.drafter.runs_model
-            ),
+            statistics=statistics.add(**{f"{name}_prefills": real for name in self.readers}),
         )
+
+    def running(self, state: SpeculativeState) -> jax.Array:
+        """See `Decoder`."""
+        return state.output.running
 
     def step(
         self,
-        target_params: Any,
-        drafter_params: Any,
+        params: protocol.PairParams,
         state: SpeculativeState,
         *,
         alpha: jax.Array | float,
-        temperature: jax.Array | float,
+        temperature: jax.Array | float = 0.0,
     ) -> SpeculativeState:
         """One block: draft, verify, commit."""
-        draft, state = self.draft(drafter_params, state, temperature=temperature)
-        verified, state = self.verify(
-            target_params, state, draft, alpha=alpha, temperature=temperature
-        )
+        draft, state = self.draft(params, state, temperature=temperature)
+        verified, state = self.verify(params, state, draft, alpha=alpha, temperature=temperature)
         return self.commit(state, draft, verified)
 
     def draft(
-        self, drafter_params: Any, state: SpeculativeState, *, temperature: jax.Array | float
+        self,
+        params: protocol.PairParams,
+        state: SpeculativeState,
+        *,
+        temperature: jax.Array | float,
+        confidence: jax.Array | float | None = None,
     ) -> tuple[Draft, SpeculativeState]:
-        """Proposes a block after each running row's newest token."""
+        """Proposes a block after each running row's newest token; see `Drafter.propose`."""
         draft, carry = self.drafter.propose(
-            drafter_params,
+            params.drafter,
             state.drafter_carry,
             state.output,
             width=self.target.vocab_size,
@@ -201,29 +189,32 @@ class SpeculativeDecoder:
             temperature=temperature,
             uniforms=self._uniforms(state)[0],
             config=self.config,
+            confidence=confidence,
         )
         return draft, state.replace(drafter_carry=carry)
 
     def verify(
         self,
-        target_params: Any,
+        params: protocol.PairParams,
         state: SpeculativeState,
         draft: Draft,
         *,
         alpha: jax.Array | float,
         temperature: jax.Array | float,
     ) -> tuple[Verified, SpeculativeState]:
-        """Scores the block in one call of the target and decides what stands."""
+        """Scores the block in one call of the target, and judges it; nothing is committed yet."""
         output = state.output
         fed = jnp.concatenate([output.newest[:, None], draft.tokens], axis=1)
-        logits, cache = self.target.extend(target_params, state.target_cache, fed, output.position)
-        finite = dist.finite(logits, self._vocab_size)
-        unasked = self.gamma + 1 - self._rows
-        finite &= jnp.pad(draft.finite, [(0, 0), (0, unasked)], constant_values=True)
+        logits, cache = self.target.extend(params.target, state.target_cache, fed, output.position)
+        sound = dist.sound(logits, self._vocab_size)
+        # A draft ends before a position that the target cannot score: so what stands before a NaN
+        # is the same whatever the block size.
+        scored = jnp.cumprod(sound[:, : self.gamma], axis=1, dtype=jnp.int32).sum(axis=1)
+        num_drafted = jnp.minimum(draft.num_drafted, scored)
         logits = dist.fit_vocabulary(logits, self.target.vocab_size, self._vocab_size)
         block = Block(
             tokens=draft.tokens,
-            num_drafted=draft.num_drafted,
+            num_drafted=num_drafted,
             d=Distributions(
                 q=draft.q,
                 p=self.config.working(logits, temperature),
@@ -241,14 +232,15 @@ class SpeculativeDecoder:
             jnp.pad(draft.tokens, [(0, 0), (0, 1)]), outcome.num_accepted, outcome.next_token
         )
         log_probs = st.log_probability(logits, tokens) if self.config.return_log_probs else None
-        finite = (finite | ~outcome.used).all(axis=1) & outcome.finite
-        return Verified(tokens, outcome, log_probs, finite), state.replace(target_cache=cache)
+        at_end = (outcome.num_accepted == num_drafted) & ~dist.pick(sound, num_drafted)
+        verified = Verified(tokens, num_drafted, outcome, log_probs, outcome.finite & ~at_end)
+        return verified, state.replace(target_cache=cache)
 
     def commit(self, state: SpeculativeState, draft: Draft, verified: Verified) -> SpeculativeState:
         """Appends what stands, a different number of tokens in each row, and counts."""
-        accepted = verified.outcome.num_accepted
+        accepted, sound = verified.outcome.num_accepted, verified.sound
         index = jnp.arange(self.gamma + 1)
-        whole = accepted == draft.num_drafted
+        whole = accepted == verified.num_drafted
         last = jnp.where(whole, st.Origin.BONUS, st.Origin.TARGET)[:, None]
         origins = jnp.where(index < accepted[:, None], st.Origin.DRAFT, last)
         running = state.output.running
@@ -256,16 +248,17 @@ class SpeculativeDecoder:
             state.output,
             self.config,
             verified.tokens,
-            accepted + 1,
+            accepted + sound,
             origins,
             verified.log_probs,
-            verified.finite,
+            sound,
         )
         from_target = kept > accepted
-        counted = running & verified.finite
-        # A judged draft beyond the row's end (after an accepted EOS) does not exist: drafts end
-        # at EOS and at the cap.
-        judged = verified.outcome.judged & counted[:, None]
+        drafted = jnp.where(sound, draft.num_drafted, verified.num_drafted)
+        # A judged draft beyond the row's end (after an accepted stop) does not exist: drafts end
+        # at a stop and at the cap. A verdict that is no number is none.
+        judged = verified.outcome.judged & running[:, None]
+        judged &= sound[:, None] | (index[:-1] < accepted[:, None])
         stands = judged & (index[:-1] < jnp.minimum(accepted, kept)[:, None])
         return SpeculativeState(
             output=output,
@@ -275,7 +268,8 @@ class SpeculativeDecoder:
             statistics=state.statistics.add(
                 target_calls=running,
                 drafter_calls=draft.calls,
-                drafted=jnp.where(counted, draft.num_drafted, 0),
+                drafted=jnp.where(running, drafted, 0),
+                drafter_faults=running & draft.faults,
                 accepted=jnp.minimum(accepted, kept),
                 corrected=from_target & ~whole,
                 bonus=from_target & whole,
@@ -285,8 +279,12 @@ class SpeculativeDecoder:
             ),
         )
 
+    def insert(self, state, rows, other):
+        """See `Decoder`."""
+        return protocol.insert_rows(state, rows, other)
+
     def result(self, state: SpeculativeState) -> st.DecodeResult:
-        """What has been emitted so far."""
+        """See `Decoder`."""
         return st.result(state.output, self.config, state.statistics)
 
     def _uniforms(self, state: SpeculativeState) -> tuple[jax.Array, Uniforms]:
@@ -295,33 +293,3 @@ class SpeculativeDecoder:
         numbers = st.uniforms(state.keys, state.output.length, gamma + 2 + 2 * rows)
         accept, next_token, draft = jnp.split(numbers, [gamma, gamma + 2], axis=1)
         return draft.reshape(-1, rows, 2), Uniforms(accept, next_token)
-
-
-def speculative(
-    target: Any,
-    drafter: Drafter,
-    rule: Rule,
-    target_params: Any,
-    drafter_params: Any,
-    inputs: jax.Array,
-    keys: jax.Array,
-    *,
-    alpha: jax.Array | float,
-    temperature: jax.Array | float,
-    config: st.DecodeConfig,
-    gamma: int,
-    verification: str = "token",
-    bonus: str = "target",
-    row_mask: jax.Array | None = None,
-) -> st.DecodeResult:
-    """`SpeculativeDecoder.decode` as one function; see there for the arguments."""
-    decoder = SpeculativeDecoder(target, drafter, rule, config, gamma, verification, bonus)
-    return decoder.decode(
-        target_params,
-        drafter_params,
-        inputs,
-        keys,
-        alpha=alpha,
-        temperature=temperature,
-        row_mask=row_mask,
-    )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import functools
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ from flax import struct
 
 from spec_cascades import checks
 from spec_cascades import distributions as dist
+from spec_cascades.models.interface import Prompt
 
 
 class Origin(enum.IntEnum):
@@ -25,9 +27,9 @@ class Finish(enum.IntEnum):
     """Why a row ended."""
 
     RUNNING = 0
-    EOS = 1
+    EOS = 1  # a stop id
     LENGTH = 2  # max_decode_length reached
-    NONFINITE = 3  # a model or the rule gave NaN or infinity: the row stops before using it
+    NONFINITE = 3  # the target or the rule gave NaN or infinity: the row stops before using it
     PADDING = 4  # the row was masked out from the start
 
 
@@ -37,32 +39,58 @@ class DecodeConfig:
 
     Attributes:
         max_decode_length: largest number of tokens a row may emit, EOS included.
-        eos_id: ends a row.
+        stop_ids: ids that end a row, each as EOS does.
         pad_id: fills the output after a row's end.
         top_k: see `distributions.working`; 0 is off.
         top_p: see `distributions.working`; 1.0 is off.
         vocab_size: number of real ids; the table's padding beyond it has probability 0. None: the
             whole table of the target is real.
         return_log_probs: also return the log-probability of each emitted token.
+        spare: positions that caches hold beyond max_decode_length. None: what the decoder needs.
+            Decoders of one `spare` can share a compiled prefill.
+        prompt_capacity: entries that caches keep for the prompt, see `Model.prefill`.
     """
 
     max_decode_length: int
-    eos_id: int = 1
+    stop_ids: tuple[int, ...] = (1,)
     pad_id: int = 0
     top_k: int = 0
     top_p: float = 1.0
     vocab_size: int | None = None
     return_log_probs: bool = False
+    spare: int | None = None
+    prompt_capacity: int | None = None
 
     def __post_init__(self):
+        object.__setattr__(self, "stop_ids", tuple(self.stop_ids))
+        if not all(checks.is_whole(stop, 0) for stop in self.stop_ids):
+            raise ValueError(f"stop_ids must be whole numbers, got {self.stop_ids!r}")
         if not checks.is_whole(self.max_decode_length, 0):
             raise ValueError(
                 f"max_decode_length must be a whole number, 0 or more, got "
                 f"{self.max_decode_length!r}"
             )
         checks.sampling(top_k=self.top_k, top_p=self.top_p)
-        if self.vocab_size is not None:
-            checks.counts(vocab_size=self.vocab_size)
+        for name in ("vocab_size", "spare", "prompt_capacity"):
+            if getattr(self, name) is not None:
+                checks.counts(**{name: getattr(self, name)})
+
+    def is_stop(self, tokens: jax.Array) -> jax.Array:
+        """Which tokens end a row: int [...] -> bool [...]."""
+        stops = (tokens == stop for stop in self.stop_ids)
+        return functools.reduce(jnp.logical_or, stops, jnp.zeros(tokens.shape, bool))
+
+    def room(self, needed: int) -> int:
+        """Positions beyond max_decode_length of a decoder that needs so many.
+
+        Raises:
+            ValueError: `spare` is smaller.
+        """
+        if self.spare is None:
+            return needed
+        if self.spare < needed:
+            raise ValueError(f"spare = {self.spare} is too small: this decoder needs {needed}")
+        return self.spare
 
     def working(self, logits: jax.Array, temperature: jax.Array) -> jax.Array:
         """Working distribution: [batch, ..., V], scalar or [batch] -> [batch, ..., V]."""
@@ -88,6 +116,7 @@ class Statistics:
         accepted: emitted tokens that the drafter wrote.
         corrected: emitted tokens that the target wrote where a draft fell or the rule deferred.
         bonus: emitted tokens that the target wrote where nothing was rejected.
+        drafter_faults: blocks whose drafting ended early at a NaN or an infinity of the drafter.
         deferred: judged draft positions at which the rule chose the target; for a rule that chooses
             no model, those whose acceptance probability is below 1.
         verified_at: int32 [batch, gamma]; how often position i of a block was judged, that is
@@ -103,6 +132,7 @@ class Statistics:
     accepted: jax.Array
     corrected: jax.Array
     bonus: jax.Array
+    drafter_faults: jax.Array
     deferred: jax.Array
     verified_at: jax.Array
     accepted_at: jax.Array
@@ -163,19 +193,19 @@ class Output:
 
 
 def start_output(
-    model, inputs: jax.Array, config: DecodeConfig, spare: int, row_mask: jax.Array | None
+    model: Any, prompt: Prompt, config: DecodeConfig, spare: int, row_mask: jax.Array | None
 ) -> Output:
     """An output with nothing in it.
 
     Args:
         model: says what to feed first.
-        inputs: int32 [batch, input_length].
+        prompt: what was read.
         config: decoding settings.
         spare: columns beyond the cap, so that a whole block can be written at any length.
         row_mask: bool [batch], False for padding rows; None: all rows are real.
     """
-    tokens, first = model.begin(inputs)
-    batch, capacity = inputs.shape[0], config.max_decode_length + spare
+    tokens, first = model.begin(prompt)
+    batch, capacity = prompt.lengths.shape[0], config.max_decode_length + spare
     blank = jnp.full((batch, capacity), config.pad_id, jnp.int32)
     ended = Finish.RUNNING if config.max_decode_length else Finish.LENGTH
     finish = jnp.full(batch, ended, jnp.int32)
@@ -198,9 +228,9 @@ def append(
     count: jax.Array,
     origins: jax.Array,
     log_probs: jax.Array | None,
-    usable: jax.Array,
+    sound: jax.Array,
 ) -> tuple[Output, jax.Array]:
-    """Appends up to `count` tokens to each running row; EOS and the length cap cut them short.
+    """Appends up to `count` tokens to each running row; a stop and the length cap cut them short.
 
     Args:
         output: what stands so far.
@@ -209,22 +239,23 @@ def append(
         count: int32 [batch], how many of them are offered, 0 to k.
         origins: int32 [batch, k].
         log_probs: float32 [batch, k], or None.
-        usable: bool [batch]; where False the models' numbers were not finite, and the row ends.
+        sound: bool [batch]; where False the numbers of the token after those that are offered
+            were not finite, and a row that gets so far ends there.
 
     Returns:
         The longer output, and int32 [batch] with the number of tokens kept.
     """
     index = jnp.arange(tokens.shape[1])
-    is_eos = (tokens == config.eos_id) & (index < count[:, None])
-    first_eos = jnp.where(is_eos.any(axis=1), jnp.argmax(is_eos, axis=1), tokens.shape[1])
+    is_stop = config.is_stop(tokens) & (index < count[:, None])
+    first_stop = jnp.where(is_stop.any(axis=1), jnp.argmax(is_stop, axis=1), tokens.shape[1])
     room = config.max_decode_length - output.length
-    kept = jnp.minimum(jnp.minimum(count, first_eos + 1), room)
-    kept = jnp.where(output.running & usable, kept, 0).astype(jnp.int32)
+    kept = jnp.minimum(jnp.minimum(count, first_stop + 1), room)
+    kept = jnp.where(output.running, kept, 0).astype(jnp.int32)
     length = output.length + kept
 
-    finish = jnp.where(length >= config.max_decode_length, Finish.LENGTH, Finish.RUNNING)
-    finish = jnp.where(first_eos < kept, Finish.EOS, finish)
-    finish = jnp.where(usable, finish, Finish.NONFINITE)
+    finish = jnp.where(sound, Finish.RUNNING, Finish.NONFINITE)
+    finish = jnp.where(length >= config.max_decode_length, Finish.LENGTH, finish)
+    finish = jnp.where(first_stop < kept, Finish.EOS, finish)
 
     inside = index < kept[:, None]
 

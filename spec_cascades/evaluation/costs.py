@@ -23,6 +23,7 @@ _TOTALS = (
     "accepted",
     "corrected",
     "bonus",
+    "drafter_faults",
     "deferred",
 )
 
@@ -41,12 +42,13 @@ class Counts:
         accepted: drafted tokens that were kept.
         corrected: tokens that the target put in a rejected draft's place.
         bonus: tokens drawn after a block that was accepted whole, or without any draft.
+        drafter_faults: blocks whose draft ended early at a NaN or an infinity of the drafter.
         deferred: positions at which the rule chose the target.
         verified_at: [gamma], how often the draft at each block position was reached.
         accepted_at: [gamma], how often it was then accepted.
         lengths: [rows], tokens emitted by each row, EOS included.
         cap_hits: rows that stopped at the length cap.
-        non_finite: rows stopped by logits that were not finite.
+        non_finite: rows stopped by numbers of the target or the rule that were not finite.
         sequential_target_calls: target calls that ran one after another, that is the slowest
             row's calls, summed over batches.
         sequential_tokens: the longest row's tokens, summed over batches: the steps that plain
@@ -62,6 +64,7 @@ class Counts:
     accepted: int
     corrected: int
     bonus: int
+    drafter_faults: int
     deferred: int
     verified_at: tuple[int, ...] = ()
     accepted_at: tuple[int, ...] = ()

@@ -25,13 +25,12 @@ import numpy as np
 
 from spec_cascades import checkpoints, checks, decoding, partitioning, records
 from spec_cascades.checkpoints import arrays, digests, pair
-from spec_cascades.decoding import batching, methods
+from spec_cascades.decoding import batching, drafters, methods
 from spec_cascades.evaluation import report, store, sweep
 from spec_cascades.evaluation.point import plan
 
 _logger = logging.getLogger(__name__)
 
-_LOOKUP = methods.PROMPT_LOOKUP  # `evaluate` has an argument called methods
 DEFAULT_METHODS = ("target", "drafter", "speculative", "lossy", "token_v3", "opt")
 
 
@@ -116,14 +115,14 @@ def evaluate(
         if todo:
             models = pair.load_models(
                 target,
-                None if drafter == _LOOKUP else drafter,
+                drafters.model_path(drafter),
                 dtype=dtype,
                 model_parallelism=model_parallelism,
                 vocabulary=vocabulary,
             )
             config = decoding.DecodeConfig(
                 max_decode_length=max_decode_length,
-                eos_id=models.vocabulary.eos_id,
+                stop_ids=(models.vocabulary.eos_id,),
                 top_k=top_k,
                 top_p=float(top_p),
                 vocab_size=models.vocabulary.vocab_size,
@@ -207,15 +206,14 @@ def check(**settings: Any) -> Checked:
 def _check_vocabularies(target, drafter, names: Sequence[str], vocabulary: str | None) -> None:
     from spec_cascades import tasks
 
-    model = None if drafter == methods.PROMPT_LOOKUP else drafter
     spoken = {f"task {name!r}": tasks.vocabulary(name) for name in names}
-    pair.check_vocabularies(target, model, vocabulary, spoken)
+    pair.check_vocabularies(target, drafters.model_path(drafter), vocabulary, spoken)
 
 
 def _check_methods(descriptions, alphas, drafter) -> list[methods.Method]:
-    drafter = methods.PROMPT_LOOKUP if drafter == methods.PROMPT_LOOKUP else "model"
+    drafter = drafter if drafter in drafters.WITHOUT_MODEL else "model"
     if descriptions is None:
-        without = ("drafter",) if drafter == methods.PROMPT_LOOKUP else ()
+        without = ("drafter",) if drafter in drafters.WITHOUT_MODEL else ()
         descriptions = [name for name in DEFAULT_METHODS if name not in without]
     alphas = None if alphas is None else checks.several(alphas)
     chosen = [
@@ -342,4 +340,4 @@ def _digest_texts(examples: Mapping[str, Sequence[Any]]) -> str:
 
 def _digest_model(path: str) -> str:
     """A short digest of a model; see `checkpoints.digests`."""
-    return path if path == methods.PROMPT_LOOKUP else digests.of_checkpoint(path)
+    return path if path in drafters.WITHOUT_MODEL else digests.of_checkpoint(path)

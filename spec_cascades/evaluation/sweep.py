@@ -126,9 +126,8 @@ class Sweep:
         if mesh.size > 1:
             place = lambda x: jax.device_put(x, partitioning.batch_sharding(mesh))
         return (
-            self.models.target.params,
-            self.models.drafter.params,
-            place(batch.inputs),
+            decoding.PairParams(self.models.target.params, self.models.drafter.params),
+            jax.tree.map(place, batch.prompt),
             place(decoding.row_keys(point.seed, jnp.asarray(batch.indices))),
             jnp.float32(0.0 if point.value is None else point.value),
             jnp.float32(point.temperature),
@@ -141,18 +140,30 @@ class Sweep:
         method = dataclasses.replace(
             point.method, name="", label="", parameter=None, values=(), gammas=None
         )
-        key = (method, point.gamma, arguments[2].shape)
+        key = (method, point.gamma, arguments[1].tokens.shape)
         if key in self._compiled:
             return self._compiled[key], 0.0
         start = time.perf_counter()
-        function = methods.decoder(
+        decoder = methods.decoder(
             point.method,
             self.models.target.model,
             self.models.drafter.model,
             config=self.config,
             gamma=point.gamma or 0,
         )
-        self._compiled[key] = jax.jit(function).lower(*arguments).compile()
+
+        def decode(params, prompt, keys, alpha, temperature, row_mask):
+            return decoding.decode(
+                decoder,
+                params,
+                prompt,
+                keys,
+                alpha=alpha,
+                temperature=temperature,
+                row_mask=row_mask,
+            )
+
+        self._compiled[key] = jax.jit(decode).lower(*arguments).compile()
         jax.block_until_ready(self._compiled[key](*arguments))
         return self._compiled[key], time.perf_counter() - start
 
@@ -165,7 +176,7 @@ class Sweep:
             [example.targets_text for example in data.examples],
             [prediction["prediction"] for prediction in predictions],
         )
-        cost = costs.cost(counts, blocks=point.method.kind in ("rule", "bild"))
+        cost = costs.cost(counts, blocks=point.method.about.drafts_blocks)
         settings = {
             "id": point.id,
             **point.settings(),
@@ -216,18 +227,18 @@ class Sweep:
         """What the cost model makes of the acceptance and of the steps, each timed alone."""
         if point.method.kind != "rule" or cost["token_acceptance"] is None:
             return {}
-        inputs = self.data[point.task].batches[0].inputs
-        max_length = self.config.max_decode_length + point.gamma + 1
+        prompt = self.data[point.task].batches[0].prompt
+        capacity = self.config.max_decode_length + point.gamma + 1
 
         def step(who: str, width: int) -> float:
-            key = (who, width, inputs.shape, max_length)
+            key = (who, width, prompt.tokens.shape, capacity)
             if key not in self._steps:
                 loaded = getattr(self.models, who)
                 self._steps[key] = timing.step_seconds(
                     loaded.model,
                     loaded.params,
-                    jnp.asarray(inputs),
-                    max_length=max_length,
+                    prompt,
+                    capacity=capacity,
                     width=width,
                 )
             return self._steps[key]

@@ -12,29 +12,31 @@ import jax
 import jax.numpy as jnp
 
 from spec_cascades import distributions as dist
+from spec_cascades.models.interface import Model, Prompt
 
 # A short run has so many steps; a long one as many more as it takes to last this much longer.
 _SHORT, _MOST = 4, 1024
 _ENOUGH_S = 0.03
 
 
-@functools.partial(jax.jit, static_argnames=("model", "max_length", "width"))
-def _steps(model, params, inputs, count, *, max_length: int, width: int) -> jax.Array:
+@functools.partial(jax.jit, static_argnames=("model", "capacity", "width"))
+def _steps(model, params, prompt, count, *, capacity: int, width: int) -> jax.Array:
     """Prefills, then calls `extend` `count` times with `width` tokens, each from the last."""
 
     def step(i, carry):
         cache, tokens = carry
-        start = jnp.full(inputs.shape[:1], (i * width) % (max_length - width + 1), jnp.int32)
+        start = jnp.full(rows, (i * width) % (capacity - width + 1), jnp.int32)
         logits, cache = model.extend(params, cache, tokens, start)
         return cache, dist.argmax(logits)
 
-    cache = model.prefill(params, inputs, max_length)
-    tokens = jnp.zeros((inputs.shape[0], width), jnp.int32)
+    rows = prompt.lengths.shape[0]
+    cache = model.prefill(params, prompt, capacity, width)
+    tokens = jnp.zeros((rows, width), jnp.int32)
     return jax.lax.fori_loop(0, count, step, (cache, tokens))[1]
 
 
 def step_seconds(
-    model: Any, params: Any, inputs: jax.Array, *, max_length: int, width: int, repeats: int = 3
+    model: Model, params: Any, prompt: Prompt, *, capacity: int, width: int, repeats: int = 3
 ) -> float:
     """Seconds of one `extend` call of `width` tokens, after compilation.
 
@@ -44,8 +46,8 @@ def step_seconds(
     Args:
         model: model of the `models.interface`.
         params: its parameters.
-        inputs: int32 [B, Li].
-        max_length: positions of the cache.
+        prompt: what it has read.
+        capacity: positions of the cache.
         width: tokens per call.
         repeats: runs to take the fastest of.
 
@@ -53,7 +55,7 @@ def step_seconds(
         seconds a call.
     """
     run = functools.partial(
-        _steps, model, params, inputs, max_length=max_length, width=min(width, max_length)
+        _steps, model, params, prompt, capacity=capacity, width=min(width, capacity)
     )
     jax.block_until_ready(run(_SHORT))
     more = 16

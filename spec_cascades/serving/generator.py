@@ -1,6 +1,7 @@
 """Answers to single texts, with who wrote which token."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from spec_cascades import checks, decoding
 from spec_cascades.checkpoints import pair
-from spec_cascades.decoding import batching, methods
+from spec_cascades.decoding import batching, drafters, methods
 from spec_cascades.evaluation import costs
 from spec_cascades.text import coloring
 
@@ -88,8 +89,8 @@ class Generator:
             ValueError: a setting is wrong, or the models do not go together.
             FileNotFoundError: no model there.
         """
-        lookup = drafter == methods.PROMPT_LOOKUP
-        self.method = methods.parse(method, drafter=drafter if lookup else "model")
+        drafts = drafter if drafter in drafters.WITHOUT_MODEL else "model"
+        self.method = methods.parse(method, drafter=drafts)
         methods.check_gammas(gamma)
         checks.sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         checks.counts(max_decode_length=max_decode_length)
@@ -97,24 +98,23 @@ class Generator:
             raise ValueError(f"{self.method.name} is greedy: temperature must be 0")
         self.value = self._value(method)
         self.gamma, self.temperature, self.seed = gamma, temperature, seed
-        self.models = pair.load_models(target, None if lookup else drafter, vocabulary=vocabulary)
+        self.models = pair.load_models(target, drafters.model_path(drafter), vocabulary=vocabulary)
         vocabulary = self.models.vocabulary
         config = decoding.DecodeConfig(
             max_decode_length=max_decode_length,
-            eos_id=vocabulary.eos_id,
+            stop_ids=(vocabulary.eos_id,),
             top_k=top_k,
             top_p=top_p,
             vocab_size=vocabulary.vocab_size,
         )
-        self._decode = jax.jit(
-            methods.decoder(
-                self.method,
-                self.models.target.model,
-                self.models.drafter.model,
-                config=config,
-                gamma=gamma,
-            )
+        decoder = methods.decoder(
+            self.method,
+            self.models.target.model,
+            self.models.drafter.model,
+            config=config,
+            gamma=gamma,
         )
+        self._decode = jax.jit(functools.partial(decoding.decode, decoder))
 
     def _value(self, method: str | Mapping[str, Any]) -> float:
         parameter = self.method.parameter
@@ -129,13 +129,11 @@ class Generator:
         tokens = np.asarray([*vocabulary.encode(text), vocabulary.eos_id], np.int32)
         (batch,) = batching.make_batches([tokens], batch_size=1)
         result = self._decode(
-            self.models.target.params,
-            self.models.drafter.params,
-            jnp.asarray(batch.inputs),
+            decoding.PairParams(self.models.target.params, self.models.drafter.params),
+            batch.prompt,
             decoding.row_keys(self.seed, jnp.asarray([index])),
-            jnp.float32(self.value),
-            jnp.float32(self.temperature),
-            jnp.asarray(batch.row_mask),
+            alpha=jnp.float32(self.value),
+            temperature=jnp.float32(self.temperature),
         )
         result = jax.device_get(result)
         length = int(result.lengths[0])

@@ -11,9 +11,9 @@ import seqio
 from t5x import models
 
 from spec_cascades import checks, decoding, rules
-from spec_cascades.decoding.methods import PROMPT_LOOKUP
+from spec_cascades.decoding.drafters import model_path, resolve
 from spec_cascades.decoding.state import log_probability
-from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades.models import T5, Prompt, T5Config
 
 Batch = Mapping[str, jax.Array]
 
@@ -70,7 +70,8 @@ class SpeculativeCascadeModel(models.BaseTransformerModel):
             ValueError: a setting is unknown or out of range.
         """
         self._target = T5(_config(target, dtype))
-        self._draft = None if draft == PROMPT_LOOKUP else T5(_config(draft, dtype))
+        self._draft = T5(_config(draft, dtype)) if _is_model(draft) else None
+        self._drafter = decoding.ModelDrafter(self._draft) if self._draft else resolve(draft, None)
         self._rule = rules.get(rule) if isinstance(rule, str) else rule
         self._alpha = rules.check_alpha(self._rule, alpha)
         checks.sampling(temperature=temperature)
@@ -82,7 +83,7 @@ class SpeculativeCascadeModel(models.BaseTransformerModel):
             )
         self._gamma, self._verification = gamma, verification
         self._decode_settings = dict(
-            eos_id=output_vocabulary.eos_id or 1,
+            stop_ids=(output_vocabulary.eos_id or 1,),
             pad_id=output_vocabulary.pad_id,
             top_k=top_k,
             top_p=top_p,
@@ -171,10 +172,10 @@ class SpeculativeCascadeModel(models.BaseTransformerModel):
     def _compute_logits(
         self, params: Any, batch: Batch, dropout_rng: jax.Array | None = None
     ) -> jax.Array:
-        return self._target.apply(
+        return self._target.score(
             flax.core.unfreeze(params["target"]),
-            batch["encoder_input_tokens"],
-            batch["decoder_input_tokens"],
+            Prompt.padded(batch["encoder_input_tokens"]),
+            batch["decoder_target_tokens"],
             dropout_rng,
         )
 
@@ -185,29 +186,32 @@ class SpeculativeCascadeModel(models.BaseTransformerModel):
         return {name: model for name, model in both.items() if model is not None}
 
     def _decoder(self, **settings: Any) -> decoding.SpeculativeDecoder:
-        drafter = decoding.ModelDrafter(self._draft) if self._draft else decoding.PromptLookup()
         config = decoding.DecodeConfig(**self._decode_settings, **settings)
         return decoding.SpeculativeDecoder(
-            self._target, drafter, self._rule, config, self._gamma, self._verification
+            self._target, self._drafter, self._rule, config, self._gamma, self._verification
         )
 
     def _decode(
         self, params: Any, batch: Batch, rng: jax.Array | None, return_log_probs: bool
     ) -> decoding.DecodeResult:
-        inputs = batch["encoder_input_tokens"]
+        prompt = Prompt.padded(batch["encoder_input_tokens"])
         decoder = self._decoder(
             max_decode_length=batch["decoder_input_tokens"].shape[1],
             return_log_probs=return_log_probs,
         )
         params = flax.core.unfreeze(params)
-        return decoder.decode(
-            params["target"],
-            params.get("draft"),
-            inputs,
-            _row_keys(rng, inputs.shape[0]),
+        return decoding.decode(
+            decoder,
+            decoding.PairParams(params["target"], params.get("draft")),
+            prompt,
+            _row_keys(rng, prompt.lengths.shape[0]),
             alpha=self._alpha,
             temperature=self._temperature,
         )
+
+
+def _is_model(draft: T5Config | str) -> bool:
+    return not isinstance(draft, str) or model_path(draft) is not None
 
 
 def _config(model: T5Config | str, dtype: str | None) -> T5Config:

@@ -22,7 +22,7 @@ import numpy as np
 
 from spec_cascades import checkpoints, checks, rules
 from spec_cascades.checkpoints import digests, loading, pair
-from spec_cascades.models.t5 import T5
+from spec_cascades.models import T5, Prompt
 from spec_cascades.training.data import Batch
 from spec_cascades.training.loop import LossFn
 from spec_cascades.training.run import Run
@@ -95,10 +95,10 @@ def distillation_loss(
     size = vocab_size or min(target.vocab_size, drafter.vocab_size)
 
     def loss_fn(params, frozen, batch, dropout_rng):
-        inputs, decoder_inputs = batch["encoder_input_tokens"], batch["decoder_input_tokens"]
-        weights = batch["decoder_loss_weights"]
-        p_logits = target.apply(frozen, inputs, decoder_inputs)[..., :size]
-        q_logits = drafter.apply(params, inputs, decoder_inputs, dropout_rng=dropout_rng)
+        prompt = Prompt.padded(batch["encoder_input_tokens"])
+        targets, weights = batch["decoder_target_tokens"], batch["decoder_loss_weights"]
+        p_logits = target.score(frozen, prompt, targets)[..., :size]
+        q_logits = drafter.score(params, prompt, targets, dropout_rng)
         log_p = jax.nn.log_softmax(jax.lax.stop_gradient(p_logits))
         log_q = jax.nn.log_softmax(q_logits[..., :size])
         total = (measure(log_p, log_q) * weights).sum()
@@ -161,8 +161,13 @@ def on_policy_text(
 
     @functools.partial(jax.jit, static_argnames="config")
     def write(params, inputs, keys, config):
-        result = decoding.autoregressive(
-            drafter, params, inputs, keys, temperature=temperature, config=config
+        decoder = decoding.AutoregressiveDecoder(drafter, config, "drafter")
+        result = decoding.decode(
+            decoder,
+            decoding.PairParams(drafter=params),
+            Prompt.padded(inputs),
+            keys,
+            temperature=temperature,
         )
         return result.tokens, result.lengths
 

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from spec_cascades import checkpoints, checks, partitioning, records
 from spec_cascades.checkpoints import arrays
 from spec_cascades.checkpoints.checks import check_table
-from spec_cascades.models.t5 import T5, T5Config
+from spec_cascades.models import T5, Prompt, T5Config
 from spec_cascades.training.data import TaskData, digest
 from spec_cascades.training.loop import LossFn, fit
 from spec_cascades.training.optimization import Settings, warmup
@@ -59,11 +59,11 @@ def supervised_loss(model, label_smoothing: float = 0.0) -> LossFn:
 
     def loss_fn(params, frozen, batch, dropout_rng):
         del frozen
-        logits = model.apply(
+        logits = model.score(
             params,
-            batch["encoder_input_tokens"],
-            batch["decoder_input_tokens"],
-            dropout_rng=dropout_rng,
+            Prompt.padded(batch["encoder_input_tokens"]),
+            batch["decoder_target_tokens"],
+            dropout_rng,
         )
         smoothing = label_smoothing if dropout_rng is not None else 0.0
         return cross_entropy(

@@ -1,7 +1,6 @@
 """Conversions lose nothing, and what we write opens in transformers and in T5X."""
 
 import dataclasses
-import functools
 import importlib.util
 import json
 import pathlib
@@ -367,8 +366,13 @@ def transformers_answers(folder, texts=TEXTS):
 
 def greedy(loaded, inputs):
     config = decoding.DecodeConfig(max_decode_length=12, vocab_size=loaded.model.vocab_size)
-    decode = functools.partial(decoding.autoregressive, loaded.model, config=config, temperature=0)
-    result = jax.jit(decode)(loaded.params, np.array([inputs]), decoding.row_keys(0, [0]))
+    decoder = decoding.AutoregressiveDecoder(loaded.model, config)
+    result = jax.jit(decoding.decode, static_argnums=0)(
+        decoder,
+        decoding.PairParams(loaded.params),
+        decoding.Prompt.of([inputs]),
+        decoding.row_keys(0, [0]),
+    )
     return result.tokens[0, : result.lengths[0]].tolist()
 
 

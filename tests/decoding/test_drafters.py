@@ -7,7 +7,7 @@ import pytest
 import toys
 
 from spec_cascades import decoding, rules
-from spec_cascades.decoding import PromptLookup
+from spec_cascades.decoding import Prompt, PromptLookup
 from spec_cascades.testing import ToyModel
 
 CONFIG = toys.config(24)
@@ -21,13 +21,11 @@ def look_up(prompt, out, gamma, longest, shortest, cap=24, eos=toys.EOS, vocab=5
         if n > len(out):
             continue
         ngram = text[-n:]
-        if 0 in ngram:
-            continue
         for place in range(len(text) - n - 1, -1, -1):
             if text[place : place + n] == ngram:
                 draft = []
                 for x in text[place + n :][: min(gamma, cap - len(out))]:
-                    if x == 0 or x >= vocab:
+                    if x >= vocab:
                         break
                     draft.append(x)
                     if x == eos:
@@ -105,15 +103,20 @@ def test_prompt_lookup_drafts_what_followed_before(drafter):
 
 
 def test_prompt_lookup_does_not_see_the_padding():
-    """Left, right and more padding: the same drafts, hence the same draws at T = 1."""
+    """However much of it, and whatever stands there: the same drafts, and draws at T = 1."""
     table, inputs = repetitive(1)
-    right = np.pad(np.asarray(inputs), [(0, 0), (0, 3)])
-    left = np.zeros_like(right)
-    for i, row in enumerate(right):
-        left[i, 13 - (row != 0).sum() :] = row[row != 0]
+    wide = np.pad(np.asarray(inputs), [(0, 0), (0, 3)])
     one, other = (
-        run(table, jnp.asarray(x), PromptLookup(), temperature=1.0) for x in (left, right)
+        run(table, jnp.asarray(x), PromptLookup(), temperature=1.0) for x in (inputs, wide)
     )
+    prompt = Prompt.padded(wide)
+    filled = prompt.replace(tokens=jnp.where(prompt.mask, prompt.tokens, 3))
+    carries = [PromptLookup().start(p, None, CONFIG) for p in (prompt, filled)]
+    for carry in carries:
+        for text, start, length, row in zip(
+            carry.text, carry.start, prompt.lengths, wide, strict=True
+        ):
+            np.testing.assert_array_equal(text[start:], row[:length])
     np.testing.assert_array_equal(one.tokens, other.tokens)
     jax.tree.map(np.testing.assert_array_equal, one.statistics, other.statistics)
 
@@ -185,3 +188,9 @@ def test_prompt_lookup_is_lossless_at_all_temperatures():
 def test_drafters_are_hashable_settings():
     assert hash(PromptLookup()) == hash(PromptLookup(3, 1))
     assert decoding.ModelDrafter(ToyModel(5)) == decoding.ModelDrafter(toys.TOY)
+
+
+def test_prompt_lookup_takes_0_for_an_ordinary_token():
+    carry = PromptLookup().start(Prompt.of([[5, 0, 7, 9], [4]], width=6), None, CONFIG)
+    assert carry.text[0, carry.start[0] :].tolist() == [5, 0, 7, 9]
+    assert carry.text[1, carry.start[1] :].tolist() == [4]

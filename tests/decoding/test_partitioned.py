@@ -1,23 +1,21 @@
 """The loop on a mesh of eight virtual devices, and what one iteration of it compiles to."""
 
-import functools
 import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
 import toys
 
 from spec_cascades import decoding, partitioning, rules
-from spec_cascades.decoding import ModelDrafter
+from spec_cascades.decoding import ModelDrafter, PairParams, Prompt
 from spec_cascades.models.t5 import T5, T5Config
 from spec_cascades.testing import ToyModel
 
 BATCH = 8
 # (What the compiler makes of a loop is looked at with its usual options.)
-_jit = functools.partial(jax.jit, compiler_options=oracles.QUICK_COMPILE)
+_decode = toys.decode
 
 
 def tiny_t5(layers, vocab_size=16, **settings):
@@ -66,8 +64,12 @@ def on_mesh(decoder, params, models, inputs, keys, **settings):
         for name, value in settings.items()
     }
     with jax.set_mesh(mesh):
-        return _jit(decoder.decode)(
-            *sharded, jax.device_put(inputs, rows), jax.device_put(keys, rows), **per_row
+        return _decode(
+            decoder,
+            PairParams(*sharded),
+            jax.device_put(Prompt.padded(inputs), rows),
+            jax.device_put(keys, rows),
+            **per_row,
         )
 
 
@@ -104,12 +106,14 @@ def test_toy_models_on_a_mesh(verification):
         bonus="rule",
     )
     inputs, keys = toys.ragged_inputs(BATCH), toys.keys(BATCH)
-    wanted = _jit(decoder.decode)(*params, inputs, keys, **SETTINGS)
+    params, prompt = PairParams(*params), Prompt.padded(inputs)
+    wanted = _decode(decoder, params, prompt, keys, **SETTINGS)
     rows = partitioning.batch_sharding(mesh)
     with jax.set_mesh(mesh):
-        got = _jit(decoder.decode)(
-            *jax.device_put(params, everywhere),
-            jax.device_put(inputs, rows),
+        got = _decode(
+            decoder,
+            jax.device_put(params, everywhere),
+            jax.device_put(prompt, rows),
             jax.device_put(keys, rows),
             **jax.device_put(SETTINGS, rows),
         )
@@ -128,7 +132,7 @@ def test_t5_on_a_mesh(t5_pair):
         gamma=3,
     )
     inputs, keys = toys.ragged_inputs(BATCH) % 16, toys.keys(BATCH)
-    wanted = _jit(decoder.decode)(*params, inputs, keys, **SETTINGS)
+    wanted = _decode(decoder, PairParams(*params), Prompt.padded(inputs), keys, **SETTINGS)
     got = on_mesh(decoder, params, (target, drafter), inputs, keys, **SETTINGS)
     assert_equal_results(got, wanted)
     assert len(got.tokens.sharding.device_set) == 8
@@ -202,17 +206,9 @@ def test_no_iteration_copies_a_cache(t5_pair, which):
     # heads of size 4, so that a bias on the caches does not look like one of them.
     gamma, cap = 2, 37
     config = toys.config(cap)
-    inputs, keys = toys.ragged_inputs(2) % 16, toys.keys(2)
+    prompt, keys = Prompt.padded(toys.ragged_inputs(2) % 16), toys.keys(2)
     if which == "autoregressive":
-        compiled = (
-            jax.jit(
-                lambda params, inputs, keys: decoding.autoregressive(
-                    target, params, inputs, keys, temperature=0.0, config=config
-                )
-            )
-            .lower(params[0], inputs, keys)
-            .compile()
-        )
+        decoder = decoding.AutoregressiveDecoder(target, config)
         length = cap + 1
     else:
         decoder = decoding.SpeculativeDecoder(
@@ -223,12 +219,12 @@ def test_no_iteration_copies_a_cache(t5_pair, which):
             gamma,
             verification="block" if which == "block" else "token",
         )
-        compiled = (
-            jax.jit(decoder.decode)
-            .lower(*params, inputs, keys, alpha=0.3, temperature=1.0)
-            .compile()
-        )
         length = cap + gamma + 1
+    compiled = (
+        jax.jit(decoding.decode, static_argnums=0)
+        .lower(decoder, PairParams(*params), prompt, keys, alpha=0.3, temperature=1.0)
+        .compile()
+    )
     lines = called_in_loops(compiled.as_text())
     heads, size = target.config.num_heads, target.config.head_dim
     shapes = (f"[2,{length},{heads * size}]", f"[2,{heads * size},{length}]")
@@ -246,8 +242,13 @@ def test_memory_of_the_loop_does_not_grow_with_length_times_vocabulary():
         decoder = decoding.SpeculativeDecoder(
             model, ModelDrafter(model), rules.get("token_v3"), toys.config(cap), gamma=2
         )
-        lowered = jax.jit(decoder.decode).lower(
-            params, params, toys.ragged_inputs(batch), toys.keys(batch), alpha=0.3, temperature=1.0
+        lowered = jax.jit(decoding.decode, static_argnums=0).lower(
+            decoder,
+            PairParams(params, params),
+            Prompt.padded(toys.ragged_inputs(batch)),
+            toys.keys(batch),
+            alpha=0.3,
+            temperature=1.0,
         )
         return lowered.compile().memory_analysis().temp_size_in_bytes
 

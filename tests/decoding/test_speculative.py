@@ -1,5 +1,7 @@
 """The speculative loop: lossless where it should be, exact in its stopping and its counting."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 import toys
 
 from spec_cascades import decoding, rules
-from spec_cascades.decoding import Finish, ModelDrafter, Origin
+from spec_cascades.decoding import Finish, ModelDrafter, Origin, PairParams, Prompt, PromptLookup
 from spec_cascades.testing import ToyModel
 
 SPECULATIVE = rules.get("speculative")
@@ -305,11 +307,8 @@ def test_neighbours_order_and_padding_do_not_matter(verification):
         )
         assert_same_rows(alone, together, slice(i, i + 1))
 
-    left = np.zeros((16, 9), np.int32)  # padded on the left, and more of it
-    for i, row in enumerate(np.asarray(inputs)):
-        left[i, 9 - (row != 0).sum() :] = row[row != 0]
-    moved = run(params, jnp.asarray(left), temperature=temperature, alpha=alpha, **settings)
-    assert_same_rows(moved, together)
+    more = jnp.pad(inputs, [(0, 0), (0, 3)])
+    assert_same_rows(run(params, more, temperature=temperature, alpha=alpha, **settings), together)
 
 
 def test_keys_make_the_difference():
@@ -347,8 +346,7 @@ def test_log_probabilities_are_those_of_teacher_forcing(temperature):
         alpha=alpha,
         verification="block",
     )
-    shifted = jnp.pad(result.tokens, [(0, 0), (1, 0)])[:, :-1]
-    scores = jax.nn.log_softmax(toys.TOY.apply(params[0], inputs, shifted))
+    scores = jax.nn.log_softmax(toys.TOY.score(params[0], Prompt.padded(inputs), result.tokens))
     wanted = np.take_along_axis(np.asarray(scores), np.asarray(result.tokens)[..., None], -1)[
         ..., 0
     ]
@@ -361,23 +359,69 @@ def test_log_probabilities_are_those_of_teacher_forcing(temperature):
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("whose", ["target", "drafter"])
+def poison(table, share, bad, column=3):
+    """A table with some contexts at which one logit is bad."""
+    table = np.array(table)
+    where = np.random.default_rng(0).uniform(size=len(table)) < share
+    table[where, column] = bad
+    return jnp.asarray(table)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_non_finite_logits_end_the_row(whose, bad):
+def test_what_stands_before_the_targets_fault_is_kept_whatever_the_block(bad):
     inputs = toys.ragged_inputs(16, 4)
-    params = toys.tables(4, eos=-3.0)
-    clean = run(params, inputs)
-    poisoned = np.random.default_rng(0).uniform(size=toys.TOY.contexts) < 0.06
-    tables = [np.array(t) for t in params]
-    tables[whose == "drafter"][poisoned, 3] = bad
-    result = run([jnp.asarray(t) for t in tables], inputs)
-    ended = np.asarray(result.finish) == Finish.NONFINITE
+    target, drafter = toys.tables(4, eos=-3.0)
+    clean = run((target, drafter), inputs)
+    broken = poison(target, 0.06, bad)
+    plain = toys.autoregressive(
+        toys.TOY, broken, inputs, toys.keys(16), temperature=0.0, config=CONFIG
+    )
+    ended = np.asarray(plain.finish) == Finish.NONFINITE
     assert 3 < ended.sum() < 16
     for i in range(16):
-        row, wanted = toys.row(result, i), toys.row(clean, i)
+        row, wanted = toys.row(plain, i), toys.row(clean, i)
         assert row == (wanted[: len(row)] if ended[i] else wanted)
+    results = [run((broken, drafter), inputs, gamma=gamma) for gamma in (1, 3, 8)]
+    results.append(run((broken, drafter), inputs, verification="block"))
+    for result in results:
+        for name in ("tokens", "lengths", "finish"):
+            np.testing.assert_array_equal(getattr(result, name), getattr(plain, name), name)
     intact = np.flatnonzero(~ended)
-    assert_same_rows(jax.tree.map(lambda x: x[intact], result), clean, intact)
+    assert_same_rows(jax.tree.map(lambda x: x[intact], results[1]), clean, intact)
+
+
+@pytest.mark.parametrize("bonus", ["target", "rule"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_the_target_goes_on_where_the_drafter_breaks_down(bad, bonus):
+    inputs = toys.ragged_inputs(16, 4)
+    target, drafter = toys.tables(4, eos=-3.0)
+    clean = run((target, drafter), inputs)
+    broken = run((target, poison(drafter, 0.1, bad)), inputs, bonus=bonus)
+    for name in ("tokens", "lengths", "finish"):
+        np.testing.assert_array_equal(getattr(broken, name), getattr(clean, name), name)
+    assert broken.statistics.drafter_faults.sum() > 5
+    assert broken.statistics.drafted.sum() < clean.statistics.drafted.sum()
+    assert (clean.statistics.drafter_faults == 0).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_ids_that_the_models_do_not_share_are_no_faults(bad):
+    """The drafter's table is wider than the target's: what stands there does not count."""
+    inputs = toys.ragged_inputs(16)
+    target, drafter = toys.tables(11, vocab=5)
+    wide = jnp.pad(drafter, [(0, 0), (0, 3)], constant_values=bad)
+    result = run((target, wide), inputs, drafter=ModelDrafter(ToyModel(8)))
+    assert_same_rows(result, run((target, drafter), inputs))
+
+
+def test_minus_infinity_masks_an_id():
+    inputs = toys.ragged_inputs(16)
+    target, drafter = toys.tables(11)
+    masked, low = ([t.at[:, 3].set(value) for t in (target, drafter)] for value in (-jnp.inf, -1e6))
+    settings = dict(temperature=1.0, config=toys.config(return_log_probs=True))
+    result = run(masked, inputs, **settings)
+    assert_same_rows(result, run(low, inputs, **settings))
+    assert (result.finish != Finish.NONFINITE).all() and (result.tokens != 3).all()
 
 
 @pytest.mark.parametrize("verification", ["token", "block"])
@@ -406,7 +450,7 @@ def test_non_finite_logits_behind_a_rejected_draft_do_not_matter():
     reached = np.zeros(toys.TOY.contexts, bool)
     for i in range(16):
         fed = jnp.asarray([[0, *toys.row(clean, i)]])
-        cache = toys.TOY.prefill(target, inputs[i : i + 1], fed.shape[1])
+        cache = toys.TOY.prefill(target, Prompt.padded(inputs[i : i + 1]), fed.shape[1])
         row_numbers = jnp.arange(toys.TOY.contexts)[:, None]
         contexts, _ = toys.TOY.extend(row_numbers, cache, fed, jnp.zeros(1, jnp.int32))
         reached[np.asarray(contexts).ravel()] = True
@@ -479,8 +523,8 @@ def test_the_target_may_use_ids_that_the_drafter_has_not():
 class StrictToy(ToyModel):
     """A toy whose logits are NaN where it is fed an id beyond its table."""
 
-    def extend(self, params, cache, tokens, start):
-        logits, cache = super().extend(params, cache, tokens, start)
+    def extend(self, params, cache, tokens, start, logits="all"):
+        logits, cache = super().extend(params, cache, tokens, start, logits)
         return jnp.where((tokens < self.vocab_size)[..., None], logits, jnp.nan), cache
 
 
@@ -493,12 +537,14 @@ def test_a_sweep_over_alpha_and_temperature_compiles_once():
     decoder = decoding.SpeculativeDecoder(
         toys.TOY, DRAFTER, rules.get("token_v3"), toys.config(4), gamma=2
     )
-    decode = jax.jit(decoder.decode, compiler_options=oracles.QUICK_COMPILE)
-    params, inputs = toys.tables(0), toys.ragged_inputs(4)
+    decode = jax.jit(
+        functools.partial(decoding.decode, decoder), compiler_options=oracles.QUICK_COMPILE
+    )
+    params, inputs = PairParams(*toys.tables(0)), Prompt.padded(toys.ragged_inputs(4))
     seen = set()
     for alpha in np.linspace(-1, 1, 20):
         result = decode(
-            *params, inputs, toys.keys(4), alpha=float(alpha), temperature=float(alpha > 0)
+            params, inputs, toys.keys(4), alpha=float(alpha), temperature=float(alpha > 0)
         )
         seen.add(np.asarray(result.tokens).tobytes())
     assert decode._cache_size() == 1
@@ -506,7 +552,7 @@ def test_a_sweep_over_alpha_and_temperature_compiles_once():
 
 
 def test_equal_settings_share_a_program():
-    before = toys.speculative._cache_size()
+    before = toys.decode._cache_size()
     params, inputs = toys.tables(0), toys.ragged_inputs(4)
     for _ in range(2):
         toys.speculative(
@@ -521,28 +567,27 @@ def test_equal_settings_share_a_program():
             config=toys.config(4),
             gamma=2,
         )
-    assert toys.speculative._cache_size() == before + 1
+    assert toys.decode._cache_size() == before + 1
 
 
 def test_the_steps_in_a_loop_on_the_host_give_the_same():
     decoder = decoding.SpeculativeDecoder(
         toys.TOY, DRAFTER, rules.get("token_v3"), CONFIG, gamma=3, bonus="rule"
     )
-    params, inputs = toys.tables(12), toys.ragged_inputs(8)
+    params, prompt = PairParams(*toys.tables(12)), Prompt.padded(toys.ragged_inputs(8))
     settings = {"alpha": 0.4, "temperature": 0.8}
-    decode = jax.jit(decoder.decode, compiler_options=oracles.QUICK_COMPILE)
-    whole = decode(*params, inputs, toys.keys(8), **settings)
+    whole = toys.decode(decoder, params, prompt, toys.keys(8), **settings)
 
     start, draft, verify, commit = (
         jax.jit(getattr(decoder, name), compiler_options=oracles.QUICK_COMPILE)
         for name in ("start", "draft", "verify", "commit")
     )
-    state = start(*params, inputs, toys.keys(8))
+    state = start(params, prompt, toys.keys(8))
     steps = 0
     while bool(state.output.running.any()):
         before = state.output
-        proposed, state = draft(params[1], state, temperature=0.8)
-        verified, state = verify(params[0], state, proposed, **settings)
+        proposed, state = draft(params, state, temperature=0.8)
+        verified, state = verify(params, state, proposed, **settings)
         state = commit(state, proposed, verified)
         steps += 1
         # Streaming: what has been emitted stands, and a finished row rests.
@@ -584,6 +629,9 @@ def test_impossible_settings_are_refused(settings, words):
         {"top_p": 0.0},
         {"top_p": 1.5},
         {"vocab_size": 0},
+        {"stop_ids": (-1,)},
+        {"spare": 0},
+        {"prompt_capacity": 0},
     ],
 )
 def test_impossible_configurations_are_refused(settings):
@@ -615,3 +663,85 @@ def test_acceptance_is_one_minus_the_distance_from_pi(temperature):
     wanted = 1 - oracles.tv(oracles.PI["token_v3"](q, p, qh, ph, 0.3), q)
     assert 0.1 < wanted < 0.95
     assert abs(rate - wanted) < 5 * np.sqrt(wanted * (1 - wanted) / rows)
+
+
+# ------------------------------------------------------------------------------------------------
+# The protocol
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop_ids", [(1,), (1, 3), (2, 3), ()])
+def test_every_stop_id_ends_a_row(stop_ids):
+    inputs = toys.ragged_inputs(16, 2)
+    target, drafter = toys.tables(2)
+    config = decoding.DecodeConfig(max_decode_length=12, stop_ids=stop_ids, pad_id=4)
+    params = PairParams(target, drafter)
+    drafters = ((DRAFTER, params), (PromptLookup(), PairParams(target)))
+    for drafter_, given in drafters:
+        decoder = decoding.SpeculativeDecoder(toys.TOY, drafter_, SPECULATIVE, config, gamma=3)
+        result = toys.decode(decoder, given, Prompt.padded(inputs), toys.keys(16))
+        for i in range(16):
+            logits, wanted = toys.logits_after(target, inputs[i]), ()
+            while len(wanted) < 12 and not (wanted and wanted[-1] in stop_ids):
+                wanted += (int(np.argmax(logits(wanted))),)
+            assert toys.row(result, i) == wanted
+
+
+def decoders(config):
+    """One of every kind, with the value that it is run at."""
+    chow, opt = rules.get("chow"), rules.get("opt")
+    toy = toys.TOY
+    return {
+        "target": (decoding.AutoregressiveDecoder(toy, config), 0.0),
+        "drafter": (decoding.AutoregressiveDecoder(toy, config, "drafter"), 0.0),
+        "speculative": (
+            decoding.SpeculativeDecoder(toy, DRAFTER, opt, config, 3),
+            0.2,
+        ),
+        "lookup": (decoding.SpeculativeDecoder(toy, PromptLookup(), SPECULATIVE, config, 2), 0.0),
+        "token_cascade": (decoding.TokenCascade(toy, toy, chow, config), 0.4),
+        "sequence_cascade": (decoding.SequenceCascade(toy, toy, config), -0.6),
+        "bild": (decoding.bild(toy, toy, config, rollback=2.0, max_draft=4), 0.5),
+    }
+
+
+@pytest.mark.parametrize("which", list(decoders(CONFIG)))
+def test_inserted_rows_end_as_if_they_had_been_alone(which):
+    """Rows of another batch, of another width, put in the place of finished ones."""
+    config = toys.config(return_log_probs=True, spare=12, prompt_capacity=9)
+    decoder, alpha = decoders(config)[which]
+    params = PairParams(*toys.tables(5, 0.5))
+    inputs, later = toys.ragged_inputs(8, 1), toys.ragged_inputs(3, 2, length=9)
+    settings = {"alpha": alpha, "temperature": 0.7}
+    keys, later_keys = toys.keys(8), toys.keys(3, seed=9)
+    alone = [
+        toys.decode(decoder, params, Prompt.padded(x), k, **settings)
+        for x, k in ((inputs, keys), (later, later_keys))
+    ]
+    start = jax.jit(decoder.start)
+    state = start(params, Prompt.padded(inputs), keys)
+    step = jax.jit(functools.partial(decoder.step, **settings))
+    while int(decoder.running(state).sum()) > 5:
+        state = step(params, state)
+    finished = np.flatnonzero(~np.asarray(decoder.running(state)))[:2]
+    harvested = decoder.result(state)
+    # The third row has no place: it is left out.
+    rows = jnp.asarray([*finished, 8])
+    state = jax.jit(decoder.insert)(state, rows, start(params, Prompt.padded(later), later_keys))
+    while bool(decoder.running(state).any()):
+        state = step(params, state)
+    result = decoder.result(state)
+    for place, row in enumerate(finished):
+        take = functools.partial(jax.tree.map, lambda x, row=row: x[row : row + 1])
+        assert_same_rows(take(harvested), alone[0], slice(row, row + 1))
+        assert_same_rows(take(result), alone[1], slice(place, place + 1))
+    others = np.setdiff1d(np.arange(8), finished)
+    assert_same_rows(jax.tree.map(lambda x: x[others], result), alone[0], others)
+
+
+def test_a_spare_too_small_is_refused():
+    decoder, _ = decoders(toys.config(spare=2))["speculative"]
+    with pytest.raises(ValueError, match="spare = 2 is too small: this decoder needs 4"):
+        decoder.start(
+            PairParams(*toys.tables(0)), Prompt.padded(toys.ragged_inputs(2)), toys.keys(2)
+        )

@@ -4,6 +4,7 @@ A compiled program is what costs time here: the tests keep to a few shapes and s
 """
 
 import functools
+import inspect
 
 import jax
 import jax.numpy as jnp
@@ -11,35 +12,70 @@ import numpy as np
 import oracles
 
 from spec_cascades import decoding
+from spec_cascades.decoding import Prompt
 from spec_cascades.testing import ToyModel
 
-_STATIC = (
-    "target",
-    "drafter",
-    "drafter_model",
-    "model",
-    "rule",
-    "config",
-    "gamma",
-    "verification",
-    "bonus",
-    "score",
-    "quantile",
-    "max_draft",
-    "role",
-)
+
+def _jit(make):
+    """`f(*models, *params, inputs, keys, ...)` with the decoder that `make` makes.
+
+    Inputs [batch, length] end in zeros; what is no argument of `make` is one of `decode`.
+    """
+    names = inspect.signature(make).parameters
+
+    def run(*positional, **settings):
+        own = {name: settings.pop(name) for name in list(settings) if name in names}
+        models = [name for name in names if name in _POSITIONAL]
+        made = make(*positional[: len(models)], **own)
+        *params, inputs, keys = (*positional[len(models) :], *_taken(settings, "inputs", "keys"))
+        for swept in ("threshold", "fallback"):
+            if swept in settings:
+                settings["alpha"] = settings.pop(swept)
+        return decode(made, as_params(made, params), Prompt.padded(inputs), keys, **settings)
+
+    return run
 
 
-def _jit(function):
-    names = [n for n in _STATIC if n in function.__code__.co_varnames]
-    return jax.jit(function, static_argnames=names, compiler_options=oracles.QUICK_COMPILE)
+_POSITIONAL = ("target", "drafter", "drafter_model", "model", "rule")
+decode = jax.jit(decoding.decode, static_argnames="decoder", compiler_options=oracles.QUICK_COMPILE)
 
 
-speculative = _jit(decoding.speculative)
-autoregressive = _jit(decoding.autoregressive)
-sequence_cascade = _jit(decoding.sequence_cascade)
-token_cascade = _jit(decoding.token_cascade)
-bild = _jit(decoding.bild)
+def _taken(settings, *names):
+    return [settings.pop(name) for name in names if name in settings]
+
+
+def as_params(decoder, params):
+    """One model's or both models' parameters as `PairParams`."""
+    if len(params) == 1:
+        return decoding.PairParams(**{decoder.role: params[0]})
+    return decoding.PairParams(*params)
+
+
+def _speculative(target, drafter, rule, *, config, gamma, verification="token", bonus="target"):
+    return decoding.SpeculativeDecoder(target, drafter, rule, config, gamma, verification, bonus)
+
+
+def _autoregressive(model, *, config, role="target"):
+    return decoding.AutoregressiveDecoder(model, config, role)
+
+
+def _sequence_cascade(target, drafter_model, *, config, score="mean", quantile=0.2):
+    return decoding.SequenceCascade(target, drafter_model, config, score, quantile)
+
+
+def _token_cascade(target, drafter_model, rule, *, config):
+    return decoding.TokenCascade(target, drafter_model, rule, config)
+
+
+def _bild(target, drafter_model, *, config, rollback=5.0, max_draft=10):
+    return decoding.bild(target, drafter_model, config, rollback=rollback, max_draft=max_draft)
+
+
+speculative = _jit(_speculative)
+autoregressive = _jit(_autoregressive)
+sequence_cascade = _jit(_sequence_cascade)
+token_cascade = _jit(_token_cascade)
+bild = _jit(_bild)
 
 EOS = 1
 VOCAB = 5
@@ -47,7 +83,7 @@ TOY = ToyModel(VOCAB)
 
 
 def config(cap=12, **settings):
-    return decoding.DecodeConfig(max_decode_length=cap, eos_id=EOS, **settings)
+    return decoding.DecodeConfig(max_decode_length=cap, stop_ids=(EOS,), **settings)
 
 
 def tables(seed, similarity=0.7, eos=-1.0, vocab=VOCAB, model=TOY):
@@ -122,7 +158,7 @@ def check_invariants(result, cfg):
     assert (tokens[~inside] == cfg.pad_id).all()
     assert (origins[~inside] == decoding.Origin.NONE).all()
     assert (origins[inside] != decoding.Origin.NONE).all()
-    is_eos = (tokens == cfg.eos_id) & inside
+    is_eos = np.isin(tokens, cfg.stop_ids) & inside
     last = np.arange(size) == lengths[:, None] - 1
     assert not (is_eos & ~last).any(), "a token after EOS"
     ends_in_eos = (is_eos & last).any(axis=1)

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from golden import t5_cases
+from tiny import teacher_forced
 
-from spec_cascades.models import T5, Model, T5Config, kernels
+from spec_cascades.models import T5, Model, Prompt, T5Config, kernels
 from spec_cascades.models.t5 import model
 
 TOLERANCE = 1e-4
-apply = jax.jit(T5.apply, static_argnums=0)
-prefill = jax.jit(T5.prefill, static_argnums=(0, 3))
-extend = jax.jit(T5.extend, static_argnums=0)
+apply = jax.jit(teacher_forced, static_argnums=0)
+extend = jax.jit(T5.extend, static_argnums=(0, 5))
 
 TINY = T5Config(
     vocab_size=37,
@@ -27,6 +27,11 @@ TINY = T5Config(
     num_encoder_layers=1,
     num_decoder_layers=2,
 )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 3))
+def prefill(model, params, inputs, capacity):
+    return model.prefill(params, Prompt.padded(inputs), capacity)
 
 
 @functools.cache
@@ -56,7 +61,7 @@ def test_full_pass_equals_transformers(name):
 def test_single_steps_equal_transformers(name):
     model, params, inputs, decoder_inputs, expected = golden(name)
     cache = prefill(model, params, inputs, decoder_inputs.shape[1])
-    token, position = model.begin(inputs)
+    token, position = model.begin(Prompt.padded(inputs))
     np.testing.assert_array_equal(token, decoder_inputs[:, 0])
     for t in range(decoder_inputs.shape[1]):
         logits, cache = extend(model, params, cache, decoder_inputs[:, t : t + 1], position + t)
@@ -131,7 +136,7 @@ def test_cache_has_batch_first_and_heads_merged(platform, shape):
     model = T5(TINY, platform)
     params = jax.eval_shape(model.init, jax.random.key(0))
     cache = jax.eval_shape(
-        functools.partial(model.prefill, max_length=9), params, jnp.ones((5, 7), jnp.int32)
+        lambda p, x: prefill(model, p, x, 9), params, jnp.ones((5, 7), jnp.int32)
     )
     assert all(leaf.shape[0] == 5 for leaf in jax.tree.leaves(cache))
     assert cache.self_keys[0].shape == cache.self_values[0].shape == shape
@@ -199,10 +204,10 @@ def test_dropout_is_on_only_with_a_key():
     model, params = tiny()
     noisy = T5(dataclasses.replace(TINY, dropout_rate=0.5))
     inputs, decoder_inputs = np.array([[4, 5, 6]], np.int32), np.array([[0, 3, 9]], np.int32)
-    expected = model.apply(params, inputs, decoder_inputs)
-    np.testing.assert_array_equal(noisy.apply(params, inputs, decoder_inputs), expected)
+    expected = apply(model, params, inputs, decoder_inputs)
+    np.testing.assert_array_equal(apply(noisy, params, inputs, decoder_inputs), expected)
     first, again, other = (
-        noisy.apply(params, inputs, decoder_inputs, jax.random.key(seed)) for seed in (1, 1, 2)
+        apply(noisy, params, inputs, decoder_inputs, jax.random.key(seed)) for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - expected).max() > 1e-2
@@ -291,9 +296,54 @@ def test_each_layer_uses_its_own_table():
 
 def test_prefill_computes_no_logits():
     model, params = tiny()
-    jaxpr = jax.make_jaxpr(lambda p, x: model.prefill(p, x, 9))(params, jnp.ones((5, 7), int))
+    jaxpr = jax.make_jaxpr(lambda p, x: prefill(model, p, x, 9))(params, jnp.ones((5, 7), int))
     assert f"5,7,{TINY.emb_dim}]" in str(jaxpr)
     assert f",{TINY.vocab_size}] = " not in str(jaxpr)
+
+
+def test_0_is_an_ordinary_token_of_a_prompt():
+    """Unlike padding it is read, wherever it stands; what stands beyond the length is not."""
+    model, params, _, decoder_inputs, _ = golden("t5_1_1")
+    score = jax.jit(model.score)
+    targets = decoder_inputs[:1]
+    with_zero = score(params, Prompt.of([[5, 0, 7, 0]]), targets)
+    without = score(params, Prompt.of([[5, 7]]), targets)
+    assert np.abs(with_zero - without).max() > 1e-2
+    noise = Prompt(np.array([[5, 0, 7, 0, 9, 9]], np.int32), np.array([4], np.int32))
+    np.testing.assert_allclose(score(params, noise, targets), with_zero, atol=1e-5)
+
+
+def test_prompts_of_all_widths_have_caches_of_one_shape():
+    model, params, inputs, decoder_inputs, expected = golden("t5_1_0")
+    for platform in ("cpu", "tpu"):
+        placed = T5(model.config, platform)
+        caches = [
+            placed.prefill(params, Prompt.padded(x), 12, 0, 20)
+            for x in (inputs, np.pad(inputs, [(0, 0), (0, 3)]))
+        ]
+        assert jax.tree.map(jnp.shape, caches[0]) == jax.tree.map(jnp.shape, caches[1])
+        for cache in caches:
+            logits, _ = extend(placed, params, cache, decoder_inputs[:, :5], np.zeros(3, np.int32))
+            np.testing.assert_allclose(logits, expected[:, :5], atol=TOLERANCE)
+    with pytest.raises(ValueError, match="does not fit prompt_capacity = 4"):
+        model.prefill(params, Prompt.padded(inputs), 12, 0, 4)
+
+
+def test_logits_are_computed_where_they_are_asked_for():
+    model, params, inputs, decoder_inputs, expected = golden("t5_1_0")
+    start = np.zeros(3, np.int32)
+    caches = []
+    for which in ("all", "last", None):
+        cache = prefill(model, params, inputs, 12)
+        logits, cache = extend(model, params, cache, decoder_inputs[:, :5], start, which)
+        caches.append(cache)
+        if which is None:
+            assert logits is None
+        else:
+            places = slice(0 if which == "all" else 4, 5)
+            np.testing.assert_allclose(logits, expected[:, places], atol=TOLERANCE)
+    for other in caches[1:]:
+        jax.tree.map(np.testing.assert_array_equal, caches[0], other)
 
 
 def test_model_is_hashable_and_keeps_to_the_interface():

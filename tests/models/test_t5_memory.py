@@ -5,8 +5,15 @@ import jax.numpy as jnp
 import pytest
 
 from spec_cascades import rules
-from spec_cascades.decoding import DecodeConfig, ModelDrafter, autoregressive, speculative
-from spec_cascades.models import T5, T5Config
+from spec_cascades.decoding import (
+    AutoregressiveDecoder,
+    DecodeConfig,
+    ModelDrafter,
+    PairParams,
+    SpeculativeDecoder,
+    decode,
+)
+from spec_cascades.models import T5, Prompt, T5Config
 
 LENGTH, GAMMA, BATCH = 256, 2, 2
 MODEL = T5(
@@ -23,36 +30,23 @@ MODEL = T5(
 CONFIG = DecodeConfig(max_decode_length=LENGTH)
 
 
-def alone(params, inputs, keys):
-    return autoregressive(MODEL, params, inputs, keys, temperature=1.0, config=CONFIG)
-
-
-def in_blocks(params, inputs, keys):
-    return speculative(
-        MODEL,
-        ModelDrafter(MODEL),
-        rules.get("speculative"),
-        params,
-        params,
-        inputs,
-        keys,
-        alpha=0.0,
-        temperature=1.0,
-        config=CONFIG,
-        gamma=GAMMA,
-    )
+ALONE = AutoregressiveDecoder(MODEL, CONFIG)
+IN_BLOCKS = SpeculativeDecoder(MODEL, ModelDrafter(MODEL), rules.get("speculative"), CONFIG, GAMMA)
 
 
 @pytest.mark.parametrize(
-    ("decode", "num_caches", "width"), [(alone, 1, 1), (in_blocks, 2, GAMMA + 1)]
+    ("decoder", "num_caches", "width"), [(ALONE, 1, 1), (IN_BLOCKS, 2, GAMMA + 1)]
 )
-def test_peak_is_caches_and_the_logits_of_a_block(decode, num_caches, width):
+def test_peak_is_caches_and_the_logits_of_a_block(decoder, num_caches, width):
     params = jax.eval_shape(MODEL.init, jax.random.key(0))
-    inputs = jax.ShapeDtypeStruct((BATCH, 4), jnp.int32)
+    prompt = Prompt(*(jax.ShapeDtypeStruct(s, jnp.int32) for s in ((BATCH, 4), (BATCH,))))
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), BATCH))
-    cache = jax.eval_shape(lambda p, x: MODEL.prefill(p, x, LENGTH + width), params, inputs)
+    cache = jax.eval_shape(lambda p, x: MODEL.prefill(p, x, LENGTH + width), params, prompt)
     caches = num_caches * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(cache))
-    temporary = jax.jit(decode).lower(params, inputs, keys).compile().memory_analysis()
+    lowered = jax.jit(decode, static_argnums=0).lower(
+        decoder, PairParams(params, params), prompt, keys, temperature=1.0
+    )
+    temporary = lowered.compile().memory_analysis()
     logits = 4 * BATCH * MODEL.vocab_size
     assert 12 * width < LENGTH / 2  # so that the bound below excludes a buffer of all logits
     assert temporary.temp_size_in_bytes < caches + 12 * width * logits
@@ -65,7 +59,7 @@ def test_a_step_copies_no_cache(batch, width):
     length = 2000
 
     def steps(params, inputs):
-        cache = MODEL.prefill(params, inputs, length)
+        cache = MODEL.prefill(params, Prompt.padded(inputs), length)
 
         def body(_, carry):
             cache, start, tokens = carry

@@ -11,8 +11,9 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from golden import t5_cases, transformers_t5  # noqa: E402
+from tiny import teacher_forced  # noqa: E402
 
-from spec_cascades.models import T5, T5Config  # noqa: E402
+from spec_cascades.models import T5, Prompt, T5Config  # noqa: E402
 
 TOLERANCE = 1e-4
 extend = jax.jit(T5.extend, static_argnums=0)
@@ -69,7 +70,7 @@ def pair(name):
 def test_full_pass(name):
     model, params, inputs, decoder_inputs, expected = pair(name)
     assert np.abs(expected).max() > 1
-    logits = jax.jit(model.apply)(params, inputs, decoder_inputs)
+    logits = jax.jit(teacher_forced, static_argnums=0)(model, params, inputs, decoder_inputs)
     np.testing.assert_allclose(logits, expected, atol=TOLERANCE)
 
 
@@ -80,7 +81,7 @@ def test_blocks_with_rollbacks(name, block):
     model, params, inputs, decoder_inputs, expected = pair(name)
     rows, length = decoder_inputs.shape
     random = np.random.RandomState(block)
-    cache = model.prefill(params, jnp.asarray(inputs), length + block)
+    cache = model.prefill(params, Prompt.padded(inputs), length + block)
     start = np.zeros(rows, np.int32)
     while start.min() < length:
         tokens = random.randint(1, model.vocab_size, (rows, block)).astype(np.int32)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiny import teacher_forced
 
 from spec_cascades import checkpoints
 from spec_cascades.checkpoints import loading
@@ -92,7 +93,7 @@ def test_the_loss_is_a_mean_over_weighted_tokens_of_the_shared_vocabulary(both_p
     )
     inputs = batch["encoder_input_tokens"], batch["decoder_input_tokens"]
     p, q = (
-        jax.nn.softmax(model.apply(x, *inputs)[..., :30])
+        jax.nn.softmax(teacher_forced(model, x, *inputs)[..., :30])
         for model, x in [(TARGET, target_params), (DRAFTER, params)]
     )
     p, q = np.asarray(p, np.float64), np.asarray(q, np.float64)
@@ -136,7 +137,9 @@ def test_on_policy_text_is_the_drafters_and_repeats(both_params):
         jax.tree.map(np.testing.assert_array_equal, again(step, params, batch), written[step])
     # Greedy text is what teacher forcing on it predicts.
     greedy = distillation.on_policy_text(DRAFTER, fraction=1, temperature=0.0)(0, params, batch)
-    logits = DRAFTER.apply(params, batch["encoder_input_tokens"], greedy["decoder_input_tokens"])
+    logits = teacher_forced(
+        DRAFTER, params, batch["encoder_input_tokens"], greedy["decoder_input_tokens"]
+    )
     kept = greedy["decoder_loss_weights"] > 0
     assert (np.argmax(logits, -1) == greedy["decoder_target_tokens"])[kept].all()
 

@@ -19,6 +19,7 @@ from flax import struct
 from flax.linen import partitioning as nn_partitioning
 
 from spec_cascades.models import kernels
+from spec_cascades.models.interface import Logits, Prompt
 from spec_cascades.partitioning import constrain
 
 BOS_ID = 0
@@ -80,7 +81,7 @@ class T5Config:
         mlp_activations: ('relu',) for T5 1.0; ('gelu', 'linear'), a gated MLP, for the others.
         logits_via_embedding: whether the logits reuse the embedding, scaled by emb_dim ** -0.5 (T5
             1.0).
-        dropout_rate: of `T5.apply` when it is given a `dropout_rng`.
+        dropout_rate: of `T5.score` when it is given a `dropout_rng`.
         dtype: of the activations, 'float32' or 'bfloat16'. Norms, softmax and logits are float32
             always.
         relative_attention_num_buckets: rows of the relative position table.
@@ -168,7 +169,7 @@ class T5Cache:
     Shapes are those of `Layout.FEATURES_MINOR`; the last two axes may be stored swapped.
 
     Attributes:
-        self_keys: [batch, max_length, heads * head_dim] of the tokens fed so far; zeros or stale
+        self_keys: [batch, capacity, heads * head_dim] of the tokens fed so far; zeros or stale
             beyond.
         self_values: the same for the values.
         cross_keys: [batch, input length, heads * head_dim] of the encoded input, never written
@@ -221,50 +222,84 @@ class T5:
         """The parameters' tree with a tuple of logical axis names at each leaf."""
         return _logical_axes(self)
 
-    def prefill(self, params, inputs: jax.Array, max_length: int) -> T5Cache:
-        """Encodes the inputs and computes every layer's cross-attention keys and values.
+    def prefill(
+        self,
+        params,
+        prompt: Prompt,
+        capacity: int,
+        rewind: int = 0,
+        prompt_capacity: int | None = None,
+    ) -> T5Cache:
+        """Encodes the prompt and computes every layer's cross-attention keys and values.
 
         Args:
             params: the parameters.
-            inputs: [batch, input length] int32; 0 is padding.
-            max_length: decoder positions per row; static.
+            prompt: [batch, length].
+            capacity: decoder positions per row; static.
+            rewind: any: no entry is ever given up before it is written again.
+            prompt_capacity: entries for the encoded prompt; its width if None; static.
 
         Returns:
-            A cache with room for `max_length` decoder positions.
-        """
-        layout = kernels.cache_layout(self.platform)
-        return self.module.apply({"params": params}, inputs, max_length, layout, method="prefill")
+            A cache with room for `capacity` decoder positions.
 
-    def begin(self, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+        Raises:
+            ValueError: the prompt is wider than `prompt_capacity`.
+        """
+        del rewind
+        width = prompt.tokens.shape[1]
+        if prompt_capacity is not None and width > prompt_capacity:
+            raise ValueError(
+                f"a prompt {width} wide does not fit prompt_capacity = {prompt_capacity}"
+            )
+        layout = kernels.cache_layout(self.platform)
+        return self.module.apply(
+            {"params": params},
+            prompt.tokens,
+            prompt.mask,
+            capacity,
+            prompt_capacity or width,
+            layout,
+            method="prefill",
+        )
+
+    def begin(self, prompt: Prompt) -> tuple[jax.Array, jax.Array]:
         """BOS at position 0 for every row."""
-        zeros = jnp.zeros(inputs.shape[0], jnp.int32)
+        zeros = jnp.zeros(prompt.lengths.shape, jnp.int32)
         return zeros + BOS_ID, zeros
 
     def extend(
-        self, params, cache: T5Cache, tokens: jax.Array, start: jax.Array
-    ) -> tuple[jax.Array, T5Cache]:
+        self,
+        params,
+        cache: T5Cache,
+        tokens: jax.Array,
+        start: jax.Array,
+        logits: Logits = "all",
+    ) -> tuple[jax.Array | None, T5Cache]:
         """Feeds `tokens` [batch, k] at positions `start` [batch] .. `start + k - 1`.
 
         Returns:
-            Logits [batch, k, vocab_size] float32 and the new cache.
+            Logits [batch, k, vocab_size] float32 (of the last position alone for "last", none for
+            None) and the new cache.
         """
-        return self.module.apply({"params": params}, cache, tokens, start, method="extend")
+        return self.module.apply({"params": params}, cache, tokens, start, logits, method="extend")
 
-    def apply(
+    def score(
         self,
         params,
-        inputs: jax.Array,
-        decoder_inputs: jax.Array,
+        prompt: Prompt,
+        targets: jax.Array,
         dropout_rng: jax.Array | None = None,
     ) -> jax.Array:
-        """Logits [batch, length, vocab_size] float32 of whole sequences (teacher forcing).
+        """Logits [batch, n, vocab_size] float32 of whole targets [batch, n] (teacher forcing).
 
         Dropout is on iff `dropout_rng` is given.
         """
+        fed = jnp.pad(targets, [(0, 0), (1, 0)], constant_values=BOS_ID)[:, :-1]
         return self.module.apply(
             {"params": params},
-            inputs,
-            decoder_inputs,
+            prompt.tokens,
+            fed,
+            mask=prompt.mask,
             deterministic=dropout_rng is None,
             rngs=None if dropout_rng is None else {"dropout": dropout_rng},
         )
@@ -716,41 +751,67 @@ class T5Module(nn.Module):
         self.encoder = Encoder(self.config)
         self.decoder = Decoder(self.config)
 
-    def __call__(self, inputs, decoder_inputs, deterministic: bool = True) -> jax.Array:
-        """Teacher forcing; see `T5.apply`."""
-        encoded, cross_bias = self._encode(inputs, deterministic)
+    def __call__(
+        self,
+        inputs: jax.Array,
+        decoder_inputs: jax.Array,
+        *,
+        mask: jax.Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Teacher forcing; see `T5.score`. Without a mask every input token is real."""
+        mask = jnp.ones(inputs.shape, bool) if mask is None else mask
+        encoded, cross_bias = self._encode(inputs, mask, deterministic)
         cross = self.decoder.cross_keys_values(encoded)
         x = self.token_embedder(decoder_inputs)
         return self._logits(
             self.decoder.whole(x, cross, cross_bias[:, None, None, :], deterministic)
         )
 
-    def prefill(self, inputs: jax.Array, max_length: int, layout: kernels.Layout) -> T5Cache:
+    def prefill(
+        self,
+        inputs: jax.Array,
+        mask: jax.Array,
+        capacity: int,
+        prompt_capacity: int,
+        layout: kernels.Layout,
+    ) -> T5Cache:
         """See `T5.prefill`."""
         cfg = self.config
-        encoded, cross_bias = self._encode(inputs, deterministic=True)
+        encoded, cross_bias = self._encode(inputs, mask, deterministic=True)
+        missing = prompt_capacity - inputs.shape[1]
 
         def stored(x):
             return constrain(kernels.store(x, layout), *layout.axes)
 
-        cross = [[stored(x) for x in pair] for pair in self.decoder.cross_keys_values(encoded)]
-        blank = jnp.zeros((inputs.shape[0], max_length, cfg.num_heads * cfg.head_dim), cfg.dtype)
+        def widened(x, filler=0.0):
+            padding = [(0, 0), (0, missing)] + [(0, 0)] * (x.ndim - 2)
+            return jnp.pad(x, padding, constant_values=filler) if missing else x
+
+        cross = [
+            [stored(widened(x)) for x in pair] for pair in self.decoder.cross_keys_values(encoded)
+        ]
+        blank = jnp.zeros((inputs.shape[0], capacity, cfg.num_heads * cfg.head_dim), cfg.dtype)
         return T5Cache(
             self_keys=tuple(stored(blank) for _ in cross),
             self_values=tuple(stored(blank) for _ in cross),
             cross_keys=tuple(keys for keys, _ in cross),
             cross_values=tuple(values for _, values in cross),
-            cross_bias=cross_bias,
+            cross_bias=widened(cross_bias, kernels.MASKED),
             layout=layout,
         )
 
-    def extend(self, cache: T5Cache, tokens: jax.Array, start: jax.Array):
+    def extend(self, cache: T5Cache, tokens: jax.Array, start: jax.Array, logits: Logits):
         """See `T5.extend`."""
         x, cache = self.decoder.extend(self.token_embedder(tokens), cache, start)
-        return self._logits(x), cache
+        if logits is None:
+            return None, cache
+        return self._logits(x[:, -1:] if logits == "last" else x), cache
 
-    def _encode(self, inputs: jax.Array, deterministic: bool) -> tuple[jax.Array, jax.Array]:
-        cross_bias = jnp.where(inputs > 0, 0.0, kernels.MASKED)
+    def _encode(
+        self, inputs: jax.Array, mask: jax.Array, deterministic: bool
+    ) -> tuple[jax.Array, jax.Array]:
+        cross_bias = jnp.where(mask, 0.0, kernels.MASKED)
         x = self.token_embedder(inputs)
         encoded = self.encoder(x, cross_bias[:, None, None, :], deterministic)
         return encoded, cross_bias
